@@ -1,0 +1,1 @@
+"""Site install, bots, sharing and the egress firewall: the side that runs as root."""

@@ -1,0 +1,1 @@
+"""The layered-config engine and the files it ships."""

@@ -1,0 +1,1 @@
+"""argv → settings → policy → plan → exec: the launcher, outside the jail."""

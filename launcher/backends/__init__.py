@@ -1,0 +1,1 @@
+"""A Policy becomes a Plan: how each mechanism makes it true. Pure."""

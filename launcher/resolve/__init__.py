@@ -1,0 +1,1 @@
+"""Settings and host facts become a Policy: what will be true inside. Pure."""

@@ -1,0 +1,1 @@
+"""One list of refused system calls, and the ready filters made from it."""

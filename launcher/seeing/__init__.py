@@ -1,0 +1,1 @@
+"""What a person can ask about a jail: doctor, explain, audit, ps."""
