@@ -44,8 +44,8 @@ def record(cls: type[T]) -> type[T]:
 
     for method in (__init__, __setattr__, __eq__, __repr__):
         setattr(cls, method.__name__, method)
-    cls.__hash__ = lambda self: hash(values_of(self))  # type: ignore[method-assign,assignment]
-    cls.__match_args__ = fields  # type: ignore[attr-defined]
+    cls.__hash__ = lambda self: hash(values_of(self))  # type: ignore[method-assign]
+    cls.__match_args__ = fields  # type: ignore[attr-defined,misc]
     return cls
 
 

@@ -1,0 +1,55 @@
+# `make test` sets up what is missing and runs everything; `make help` lists the rest.
+
+SHELL := /bin/bash
+PYTEST_ARGS ?=
+BIN := .venv/bin
+PACKAGES := acl bubblewrap busybox gcc git libc6-dev libseccomp2 lmod procps python3-venv shellcheck sudo tmux util-linux vim-tiny
+
+.PHONY: test lint packages install bench docs filters clean help
+
+test: lint  ## everything: packages, .venv, ruff, mypy, pytest (PYTEST_ARGS='-k name' for some)
+	@echo "== pytest"
+	@$(BIN)/python -m pytest -n auto $(PYTEST_ARGS)
+
+lint: .venv/ready  ## ruff and mypy
+	@echo "== ruff"
+	@$(BIN)/ruff check .
+	@echo "== mypy"
+	@$(BIN)/mypy
+
+packages:  ## the system packages that the tests use (root or passwordless sudo; otherwise says what is missing)
+	@missing=$$(LC_ALL=C comm -23 <(printf '%s\n' $(PACKAGES)) \
+	    <(dpkg-query -W -f '$${db:Status-Status} $${Package}\n' $(PACKAGES) 2>/dev/null | sed -n 's/^installed //p' | sort)); \
+	[ -n "$$missing" ] || exit 0; \
+	[ "$$(id -u)" = 0 ] || as_root='sudo -n'; \
+	if ! command -v apt-get >/dev/null || ! $$as_root true 2>/dev/null; then \
+	    echo "== missing packages, whose tests will be skipped:" $$missing; exit 0; \
+	fi; \
+	echo "== installing" $$missing; \
+	apt="$$as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq"; \
+	$$apt update && $$apt install --yes --no-install-recommends $$missing >/dev/null || echo "== apt-get failed; going on"
+
+.venv/ready: pyproject.toml | packages
+	@echo "== .venv"
+	@[ -x $(BIN)/python ] || "$$(bootstrap/python)" -m venv .venv
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@
+
+install:  ## install a copy of this clone as it is now, and link it as ~/.local/bin/agent-sandbox
+	@python=$$(bootstrap/python) && "$$python" -I bootstrap/install.py --link
+
+bench: .venv/ready  ## what a launch costs
+	$(BIN)/python -m bench launch
+
+docs: .venv/ready  ## write the generated pages
+	$(BIN)/python -m agent_sandbox.config.reference
+
+filters: .venv/ready  ## compile the seccomp filters
+	$(BIN)/python -m agent_sandbox.launcher.seccomp.compile
+
+clean:  ## remove what make and the tools made here
+	rm -rf .venv .hypothesis .mypy_cache .pytest_cache .ruff_cache build dist *.egg-info
+	find . -name __pycache__ -prune -exec rm -rf {} +
+
+help:  ## this list
+	@sed -n 's/^\([a-z]*\):.*  ## /\1 \t/p' $(MAKEFILE_LIST) | expand -t 12

@@ -1,0 +1,113 @@
+"""Which files and options speak, and in which order → Layers → Settings. Reads config files.
+
+    defaults · admin's [defaults] · admin · person's file · person's conf.d · the project's own file · command line
+
+A file that is not there says nothing; one that cannot be read, trusted or understood stops the launch.
+"""
+
+from __future__ import annotations
+
+import os
+
+from agent_sandbox.config import paths, patterns
+from agent_sandbox.config.content import Source, read_match, read_options, read_tables
+from agent_sandbox.config.defaults import load_defaults
+from agent_sandbox.config.errors import UserError
+from agent_sandbox.config.files import ADMIN, Reader, parse, read_untrusted, user_trust
+from agent_sandbox.config.location import PROJECT_FILE
+from agent_sandbox.config.merge import merge
+from agent_sandbox.config.settings import COMMAND_LINE, Layer, Rank, Settings
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from agent_sandbox.config.location import Where
+
+ADMIN_MATCHES = ("host", "user", "group")
+USER_MATCHES = ("project", "host")
+
+
+def load(where: Where, command_line: Mapping[str, object], *, use_project_file: bool = True) -> Settings:
+    """Everything that holds for this person in this project. `command_line` maps keys to values as TOML has them."""
+    admin, own = admin_layers(where), user_layers(where)
+    project = project_layers(where) if use_project_file else []
+    options = read_options(command_line, command_line_source(where))
+    return merge([load_defaults(where.home), *admin, *own, *project, options])
+
+
+def admin_layers(where: Where) -> list[Layer]:
+    """[defaults] of all files first: they stand below every rank."""
+    reader = Reader(ADMIN)
+    config = f"{where.admin_dir}/config.toml"
+    layers = []
+    for path in (config, *reader.list(f"{where.admin_dir}/conf.d")):
+        layers += _read(reader.read(path), admin_source(path, where), where)
+    return sorted(layers, key=lambda layer: layer.rank)
+
+
+def user_layers(where: Where) -> list[Layer]:
+    reader = Reader(user_trust(where.user, where.uid, where.home))
+    config = f"{where.user_dir()}/config.toml"
+    layers = _read(reader.read(config), user_source(config, where), where)
+    for path in reader.list(f"{where.user_dir()}/conf.d"):
+        layers += _read(reader.read(path), user_source(path, where, matches=USER_MATCHES), where)
+    return layers
+
+
+def project_layers(where: Where) -> list[Layer]:
+    if not where.project:
+        return []
+    source = project_source(f"{where.project}/{PROJECT_FILE}", where)
+    try:
+        return _read(read_untrusted(source.name), source, where)
+    except UserError as error:
+        ignore = "agent-sandbox --ignore-project-file … starts without it"
+        raise UserError(error.problem, where=error.where, hint=f"{error.hint}; {ignore}".removeprefix("; ")) from None
+
+
+def admin_source(path: str, where: Where) -> Source:
+    return Source(name=path, rank=Rank.ADMIN, base=where.home, home=where.home, matches=ADMIN_MATCHES)
+
+
+def user_source(path: str, where: Where, matches: tuple[str, ...] = ()) -> Source:
+    return Source(name=path, rank=Rank.PERSON, base=where.home, home=where.home, matches=matches)
+
+
+def project_source(path: str, where: Where) -> Source:
+    return Source(name=path, rank=Rank.REPOSITORY, base=where.project, home=where.home)
+
+
+def command_line_source(where: Where) -> Source:
+    return Source(name=COMMAND_LINE, rank=Rank.PERSON, base=where.cwd, home=where.home)
+
+
+def _read(data: bytes | None, source: Source, where: Where) -> list[Layer]:
+    """The layers of one file, if it is there and its [match] fits; all of it is checked even if it does not."""
+    if data is None:
+        return []
+    tables = parse(data, source.name)
+    source = source.with_text(data.decode())
+    layers, match = read_tables(tables, source), read_match(tables, source)
+    return layers if all(_fits(name, wanted, where) for name, wanted in match.items()) else []
+
+
+def _fits(name: str, wanted: tuple[str, ...], where: Where) -> bool:
+    """Does any of the patterns fit this host, user, group or project?"""
+    if name == "project":
+        return any(_is_project(pattern, where) for pattern in wanted)
+    found = {
+        "host": (where.host, where.host.partition(".")[0]),
+        "user": (where.user,),
+        "group": where.groups,
+    }[name]
+    return any(patterns.glob_matches(pattern, text) for pattern in wanted for text in found)
+
+
+def _is_project(pattern: str, where: Where) -> bool:
+    """The directory, or one below it, as it is written or with its links resolved."""
+    path = paths.absolute(pattern, base=where.home, home=where.home)
+    steps = path.split("/")
+    plain = next((number for number, step in enumerate(steps) if patterns.is_pattern(step)), len(steps))
+    real = "/".join([os.path.realpath("/".join(steps[:plain]) or "/").rstrip("/"), *steps[plain:]])
+    return any(patterns.within(where.project, top) for top in (path, real))

@@ -1,0 +1,46 @@
+"""The launcher: argv → Request → Settings → Policy → Plan → jail. This file is the map."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from agent_sandbox.config.errors import UserError
+from agent_sandbox.launcher.cli import parse
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from agent_sandbox.launcher.policy import Request
+
+SUMMARY = "/run/agent-sandbox/summary.json"
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    try:
+        return run(parse(sys.argv[1:] if argv is None else argv))
+    except UserError as error:
+        from agent_sandbox.launcher.say import say
+
+        say(str(error), "error")
+        return error.code
+    except BrokenPipeError:  # whoever read our output is gone
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        return 141
+
+
+def run(request: Request) -> int:
+    if request.word:
+        from agent_sandbox.launcher.words import run_word
+
+        return run_word(request, inside=os.path.exists(SUMMARY))
+    if os.path.exists(SUMMARY):
+        raise UserError("already inside a jail: run the command itself", hint="a jail in a jail would not be one more wall")
+    from agent_sandbox.launcher.launch import launch
+
+    return launch(request)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

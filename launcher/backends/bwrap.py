@@ -1,0 +1,137 @@
+"""A Policy becomes a bubblewrap Plan. Pure: filters and files come as bytes, nothing is started.
+
+Mounts follow the order of the View. Whatever lies below a writable directory is not bwrap's to mount (before 0.12 a link planted
+there makes it create files on the host): those are carves, made by our own stage on open files.
+"""
+
+from __future__ import annotations
+
+import signal
+
+from agent_sandbox.launcher.plan import Data, Plan, Stage
+from agent_sandbox.launcher.policy import Access, Gap, Property
+from agent_sandbox.launcher.seccomp.filters import ready_filter
+from agent_sandbox.launcher.view import Kind
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from agent_sandbox.launcher.policy import Host, Policy
+    from agent_sandbox.launcher.view import Mount
+
+STATUS_FD, OPTIONS_FD, FIRST_DATA_FD = 10, 11, 12
+SCOPES_ABI = 6
+OWN_USER_NAMESPACES = 2  # bwrap makes two: one to mount devpts, one to be the user again
+
+# The terminal, the caller's shell and `kill` reach the whole process group. bwrap's monitor must outlive what the command
+# handles; the command gets the usual dispositions back.
+GROUP_SIGNALS = (
+    signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU,
+    signal.SIGUSR1, signal.SIGUSR2, signal.SIGALRM,
+)  # fmt: skip
+
+
+class Bwrap:
+    name = "bwrap"
+
+    def gaps(self, policy: Policy, host: Host) -> tuple[Gap, ...]:
+        return tuple(_gaps(policy, host))
+
+    def plan(self, policy: Policy, host: Host, command: Sequence[str]) -> Plan:
+        data = tuple(_data(policy, host))
+        return Plan(
+            backend=self.name, program=host.bwrap, command=tuple(command), data=data,
+            options=tuple(_options(policy, data)), options_fd=OPTIONS_FD, status_fd=STATUS_FD,
+            stage=Stage(
+                carves=policy.carves, limits=policy.limits,
+                most_user_namespaces=None if policy.syscalls.nested else OWN_USER_NAMESPACES,
+                scope_abstract_sockets=policy.network.mode == "open" and host.landlock >= SCOPES_ABI,
+                ignored_signals=GROUP_SIGNALS,
+            ),
+        )  # fmt: skip
+
+
+def _gaps(policy: Policy, host: Host) -> Iterator[Gap]:
+    if policy.network.mode == "open" and host.landlock < SCOPES_ABI:
+        reason = f"the network is shared and this kernel's Landlock (ABI {host.landlock}) has no scopes"
+        yield Gap(property=Property.ABSTRACT_SOCKETS, reason=reason, fix="Linux 6.12, or --network isolated")
+    if policy.limits.processes is not None and host.uid == 0:
+        yield Gap(property=Property.LIMITS, reason="the kernel does not count root's processes (limits.processes)")
+
+
+def _data(policy: Policy, host: Host) -> Iterator[Data]:
+    """The filters first, then the files that we wrote, each on its own number."""
+    number = FIRST_DATA_FD
+    for label, content in _filters(policy, host):
+        yield Data(fd=number, content=content, label=label)
+        number += 1
+    for mount in policy.view.mounts:
+        if mount.kind == Kind.FILE:
+            yield Data(fd=number, content=mount.content, label=mount.path)
+            number += 1
+
+
+def _filters(policy: Policy, host: Host) -> Iterator[tuple[str, bytes]]:
+    syscalls = policy.syscalls
+    if syscalls.mode != "off":
+        yield "seccomp", ready_filter(syscalls.mode, host.machine, syscalls.nested)
+    if syscalls.deny:
+        from agent_sandbox.launcher.seccomp.extra import deny_filter
+        from agent_sandbox.launcher.seccomp.numbers import numbers_of
+
+        yield "seccomp", deny_filter(numbers_of(syscalls.deny, host.machine), host.machine)
+
+
+def _options(policy: Policy, data: tuple[Data, ...]) -> Iterator[str]:
+    yield from ("--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try")
+    if policy.network.mode == "isolated":
+        yield "--unshare-net"
+    yield from ("--die-with-parent", "--cap-drop", "ALL", "--json-status-fd", str(STATUS_FD))
+    yield from _filter_options(data)
+    files = {one.label: str(one.fd) for one in data}
+    shown = ""  # the bind that the mounts after it may lie below
+    for mount in policy.view.mounts:
+        below_bind = bool(shown) and mount.path.startswith(shown)
+        yield from _mount(mount, files, below_bind)
+        if mount.kind == Kind.BIND and not below_bind:
+            shown = mount.path + "/"
+    for mount in policy.view.mounts:
+        if _ends_read_only(mount):
+            yield from ("--remount-ro", mount.path)
+    yield from ("--remount-ro", "/", "--chdir", policy.cwd)
+    for name, value in policy.environment.values.items():
+        yield from ("--setenv", name, value)
+
+
+def _filter_options(data: tuple[Data, ...]) -> Iterator[str]:
+    filters = [one for one in data if one.label == "seccomp"]
+    option = "--seccomp" if len(filters) == 1 else "--add-seccomp-fd"
+    for one in filters:
+        yield from (option, str(one.fd))
+
+
+def _mount(mount: Mount, files: dict[str, str], below_bind: bool) -> tuple[str, ...]:
+    path = mount.path
+    match mount.kind:
+        case Kind.BIND:
+            return ("--bind" if mount.access == Access.WRITE else "--ro-bind", path, path)
+        case Kind.SCRATCH:
+            return ("--perms", "1777" if path.endswith("/tmp") else "0700", "--tmpfs", path)
+        case Kind.LINK:
+            return ("--symlink", mount.target, path)
+        case Kind.FILE:
+            return ("--ro-bind-data", files[path], path) if below_bind else ("--perms", "0600", "--file", files[path], path)
+        case Kind.MASK:
+            return ("--perms", "0000", "--tmpfs", path) if mount.directory else ("--ro-bind", "/dev/null", path)
+        case Kind.DEVICE:
+            return ("--dev-bind", path, path)
+        case Kind.DEV:
+            return ("--dev", path)
+        case Kind.PROC:
+            return ("--proc", path)
+
+
+def _ends_read_only(mount: Mount) -> bool:
+    """Made read-only after everything in it was made: an order that every bwrap understands."""
+    return (mount.kind == Kind.SCRATCH and mount.access == Access.READ) or (mount.kind == Kind.MASK and mount.directory)

@@ -1,0 +1,208 @@
+"""One launch from request to exit code: the steps in order, each in its own file."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+
+from agent_sandbox.config.errors import UserError
+from agent_sandbox.config.layers import load
+from agent_sandbox.config.location import ADMIN_DIR, Where
+from agent_sandbox.config.record import record, replace
+from agent_sandbox.launcher.audit import Audit
+from agent_sandbox.launcher.backends.choose import check_gaps, choose_backend
+from agent_sandbox.launcher.probe import Disk, printable, read_host
+from agent_sandbox.launcher.resolve.policy import resolve_policy
+from agent_sandbox.launcher.resolve.project import find_places, find_project
+from agent_sandbox.launcher.say import say
+from agent_sandbox.launcher.start import check_command, wrap_command
+from agent_sandbox.launcher.view import Kind, Mount, View, in_order
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from agent_sandbox.config.settings import Settings
+    from agent_sandbox.launcher.plan import Backend, Plan
+    from agent_sandbox.launcher.policy import Gap, Host, Policy, Request
+    from agent_sandbox.launcher.probe import Found
+    from agent_sandbox.launcher.resolve.project import Places
+    from agent_sandbox.launcher.supervise import Outcome
+
+MOST_ARGUMENTS = 1 << 21  # bytes: what the kernel takes for arguments and environment with the usual stack limit
+
+
+@record
+class Case:
+    """Everything that is known before a decision: who asks, where, under which settings."""
+
+    request: Request
+    host: Host
+    disk: Disk
+    places: Places
+    project: Found
+    settings: Settings
+
+
+@record
+class Decision:
+    policy: Policy
+    backend: Backend
+    gaps: tuple[Gap, ...]
+    command: tuple[str, ...]
+    plan: Plan
+
+
+def launch(request: Request) -> int:
+    case = open_case(request)
+    audit = open_audit(case.settings, case.places, case.host)
+    try:
+        decision = decide(case)
+    except UserError as error:
+        if not request.dry_run:
+            audit.write("refused", {"project": case.project.real, "why": str(error)})
+        raise
+    if request.dry_run:
+        from agent_sandbox.launcher.seeing.dryrun import show
+
+        return show(case, decision)
+    announce(case, decision)
+    return execute(case, decision, audit)
+
+
+def open_case(request: Request) -> Case:
+    host, disk = read_host(), Disk()
+    places = find_places(host, disk, ADMIN_DIR)
+    project = find_project(request.project or host.cwd, host, disk)
+    where = Where(
+        user=host.user, uid=host.uid, home=host.home, groups=tuple(name for _, name in host.groups), host=host.name,
+        project=project.real, cwd=host.cwd,
+    )  # fmt: skip
+    settings = load(where, request.settings, use_project_file=request.use_project_file)
+    return Case(request=request, host=host, disk=disk, places=places, project=project, settings=settings)
+
+
+def decide(case: Case) -> Decision:
+    policy = resolve_policy(case.settings, case.host, case.disk, case.places, case.project)
+    backend = choose_backend(case.settings, case.host)
+    gaps = backend.gaps(policy, case.host)
+    check_gaps(gaps, policy, backend.name)
+    command = case.request.command or (case.host.shell,)
+    check_command(command, policy, case.disk)
+    check_size(command, policy)
+    policy = with_summary(policy, case, backend.name, gaps)
+    plan = backend.plan(policy, case.host, command)
+    started = wrap_command(command, case.host, case.disk, plan.stage.ignored_signals, ignored_at_start())
+    return Decision(policy=policy, backend=backend, gaps=gaps, command=tuple(command), plan=replace(plan, command=started))
+
+
+def check_size(command: tuple[str, ...], policy: Policy) -> None:
+    words = [*command, *policy.environment.values, *policy.environment.values.values()]
+    size = sum(len(word) + 9 for word in words)
+    if size > MOST_ARGUMENTS:
+        raise UserError(f"the arguments and variables come to {size} bytes, more than the kernel takes", hint="put long arguments in a file")
+
+
+def ignored_at_start() -> frozenset[int]:
+    """What the caller has ignored for us (`nohup`), and the command must find ignored as well."""
+    return frozenset(number for number in signal.valid_signals() if signal.getsignal(number) == signal.SIG_IGN)
+
+
+def with_summary(policy: Policy, case: Case, backend: str, gaps: tuple[Gap, ...]) -> Policy:
+    """The read-only page inside that says what holds there."""
+    from agent_sandbox.launcher.summary import SUMMARY, summarise
+
+    content = summarise(policy, case.settings, backend, gaps).encode()
+    page = Mount(path=SUMMARY, kind=Kind.FILE, content=content, origin="agent-sandbox")
+    return replace(policy, view=View(mounts=in_order([*policy.view.mounts, page])))
+
+
+def open_audit(settings: Settings, places: Places, host: Host) -> Audit:
+    return Audit(
+        f"{places.state}/audit", host.name, enabled=settings.flag("audit.enabled"),
+        keep_days=settings.number("audit.keep_days"), max_size=settings.number("audit.max_size"),
+    )  # fmt: skip
+
+
+def announce(case: Case, decision: Decision) -> None:
+    """One line on what was built; one each for what was put back and what is missing, also when quiet."""
+    for clamp in case.settings.clamps:
+        say(clamp.line(), "warning")
+    for gap in (*decision.gaps, *decision.policy.weaknesses):
+        say(gap.line(), "warning")
+    if not case.settings.flag("sandbox.quiet"):
+        say(start_line(case, decision), "quiet")
+
+
+def start_line(case: Case, decision: Decision) -> str:
+    policy = decision.policy
+    network = f"network {policy.network.mode}" + (f" ({policy.network.why})" if policy.network.why else "")
+    parts = [decision.backend.name, f"project {printable(policy.project)}", f"home {policy.home_mode}", network]
+    parts.append(f"{len(policy.environment.removed)} variables removed")
+    above = repository_above(policy.project, case.disk)
+    if above:
+        parts.append(f"the repository {printable(above)} above it is not visible")
+    return " · ".join(parts)
+
+
+def repository_above(project: str, disk: Disk) -> str:
+    """A `.git` above the project: its hooks and history stay outside, which surprises people."""
+    if disk.kind(f"{project}/.git"):
+        return ""
+    here = project.rpartition("/")[0]
+    while here:
+        if disk.kind(f"{here}/.git"):
+            return here
+        here = here.rpartition("/")[0]
+    return ""
+
+
+def execute(case: Case, decision: Decision, audit: Audit) -> int:
+    """From here on the world changes: session, audit, jail, and everything cleaned up after it."""
+    from agent_sandbox.launcher import session as sessions
+    from agent_sandbox.launcher.aftermath import look_again, remember
+    from agent_sandbox.launcher.supervise import supervise
+
+    sessions.sweep(case.host.uid)
+    policy = decision.policy
+    facts = {"project": policy.project, "backend": decision.backend.name, "command": list(decision.command)}
+    session = sessions.open_session(case.host.uid, {**facts, "time": int(time.time())})
+    start = time.monotonic()
+    _warn(audit.write("start", {**start_facts(case, decision), "session": session.id}))
+    before = remember(policy.carves, policy.project, case.settings.names("project.protect"))
+
+    def clean_up() -> None:
+        """Run by the guard, when the launcher was killed."""
+        sessions.close_session(session)
+        audit.write("end", {"session": session.id, "code": None, "why": "the launcher was killed"})
+
+    outcome = supervise(decision.plan, clean_up)
+    sessions.close_session(session)
+    found = look_again(before)
+    for line in found:
+        say(line, "warning")
+    facts = {"session": session.id, "code": outcome.code, "seconds": round(time.monotonic() - start, 3)}
+    _warn(audit.write("end", {**facts, **({"found": list(found)} if found else {}), **({"why": outcome.problem} if outcome.problem else {})}))
+    return report(outcome, policy)
+
+
+def _warn(problem: str) -> None:
+    if problem:
+        say(problem, "warning")
+
+
+def start_facts(case: Case, decision: Decision) -> dict[str, object]:
+    policy = decision.policy
+    return {
+        "user": case.host.user, "pid": os.getpid(), "project": policy.project, "command": [word[:500] for word in decision.command[:50]],
+        "backend": decision.backend.name, "home": policy.home_mode, "network": policy.network.mode, "network_asked": policy.network.asked,
+        "removed": len(policy.environment.removed), "gaps": [gap.line() for gap in (*decision.gaps, *policy.weaknesses)],
+        "clamps": [clamp.line() for clamp in case.settings.clamps],
+    }  # fmt: skip
+
+
+def report(outcome: Outcome, policy: Policy) -> int:
+    if outcome.timed_out:
+        say(f"ended after {policy.limits.wall_time} s (limits.wall_time)", "error")
+    elif not outcome.started and outcome.problem:
+        raise UserError(outcome.problem, hint="`agent-sandbox doctor` finds the reason")
+    return outcome.code

@@ -1,0 +1,151 @@
+"""The types that a launch is made of: what was asked, what the host is, what will be true inside. Pure."""
+
+from __future__ import annotations
+
+import enum
+
+from agent_sandbox.config.record import record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from agent_sandbox.launcher.view import Carve, View
+
+
+class Property(enum.StrEnum):
+    """What a backend can enforce: the words of config, doctor, explain, audit and tests."""
+
+    FS_READ = "fs-read"
+    FS_WRITE = "fs-write"
+    HIDDEN = "hidden"
+    ENVIRONMENT = "environment"
+    PIDS = "pids"
+    IPC = "ipc"
+    TMP = "tmp"
+    USERS = "users"
+    DEVICES = "devices"
+    TTY = "tty"
+    SYSCALLS = "syscalls"
+    UNIX_SOCKETS = "unix-sockets"
+    ABSTRACT_SOCKETS = "abstract-sockets"
+    NETWORK = "network"
+    MAIL = "mail"
+    SLURM = "slurm"
+    LIMITS = "limits"
+    PROJECT_PROTECT = "project-protect"
+    SELF_PROTECTION = "self-protection"
+
+
+class Access(enum.IntEnum):
+    """Ordered: the smaller value is the narrower right."""
+
+    HIDDEN, READ, WRITE = range(3)
+
+
+@record
+class Request:
+    """What was asked on the command line."""
+
+    word: str  # one of our own words ("doctor", "config", …), or "" for a launch
+    command: tuple[str, ...]
+    settings: dict[str, object]  # configuration keys given as options
+    project: str = ""
+    use_project_file: bool = True
+    dry_run: bool = False
+    json: bool = False
+    verbose: bool = False
+
+
+@record
+class Host:
+    """What this machine is and can do, read once."""
+
+    user: str
+    uid: int
+    gid: int
+    home: str
+    shell: str
+    groups: tuple[tuple[int, str], ...]  # gid and name, the primary group first
+    name: str
+    machine: str  # x86_64, aarch64
+    landlock: int  # ABI, 0 = none
+    bwrap: str  # absolute path, "" = not installed
+    install: str  # the directory that holds our own code
+    entry: str  # the program that starts it
+    package: str  # the directory agent_sandbox in it
+    python: str
+    environment: dict[str, str]
+    cwd: str
+
+
+@record
+class Grant:
+    path: str
+    access: Access
+    origin: str  # starts every message about this grant
+
+
+@record
+class Gap:
+    """A property that the chosen backend cannot give to this policy here."""
+
+    property: Property
+    reason: str
+    fix: str = ""
+
+    def line(self) -> str:
+        return f"{self.property} is not enforced: {self.reason}" + (f" ({self.fix})" if self.fix else "")
+
+
+@record
+class Environment:
+    values: dict[str, str]
+    removed: tuple[tuple[str, str], ...]  # name, and the rule that removed it
+    changed: tuple[tuple[str, str], ...]  # name, and what was taken out of its value
+    renamed: tuple[str, ...] = ()  # names whose value is ours, not the caller's
+
+
+@record
+class Network:
+    mode: str  # what holds inside
+    asked: str  # what the settings say
+    why: str = ""  # how the one became the other
+
+
+@record
+class Syscalls:
+    mode: str
+    nested: bool
+    deny: tuple[str, ...] = ()
+
+
+@record
+class Limits:
+    """None = no limit. Bytes and seconds."""
+
+    processes: int | None = None
+    memory: int | None = None
+    cpu_time: int | None = None
+    file_size: int | None = None
+    open_files: int | None = None
+    core_size: int | None = None
+    wall_time: int | None = None
+
+
+@record
+class Policy:
+    """What will be true inside."""
+
+    project: str
+    cwd: str
+    home: str
+    home_mode: str
+    view: View
+    carves: tuple[Carve, ...]  # mounts below a writable directory, made before the backend runs
+    environment: Environment
+    network: Network
+    syscalls: Syscalls
+    limits: Limits
+    required: tuple[str, ...]
+    accepted: tuple[str, ...]
+    weaknesses: tuple[Gap, ...] = ()  # gaps of the policy itself, whatever the backend
+    notes: tuple[str, ...] = ()

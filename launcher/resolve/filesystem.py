@@ -1,0 +1,155 @@
+"""Grants and hidden paths become the View and the carves below what is writable. Pure given a Disk.
+
+Hidden wins over every grant. Below something read-only a hidden path is left out: its directory becomes an empty one with
+the siblings bound in, so that nothing done outside can uncover it. Below something writable only a mask is possible.
+"""
+
+from __future__ import annotations
+
+from agent_sandbox.config.errors import UserError
+from agent_sandbox.launcher.policy import Access
+from agent_sandbox.launcher.probe import printable
+from agent_sandbox.launcher.resolve.hidden import Hidden
+from agent_sandbox.launcher.view import Carve, Carving, Kind, Mount, by_depth, is_below
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from agent_sandbox.launcher.policy import Grant, Host
+    from agent_sandbox.launcher.probe import Disk
+    from agent_sandbox.launcher.resolve.grants import Asked
+
+
+class Layout:
+    """The table while it is being made: what holds at each path, and the mounts that make it so."""
+
+    def __init__(self, host: Host, disk: Disk, hidden: Iterable[Hidden]) -> None:
+        self.host, self.disk = host, disk
+        self.hidden = {one.path: one for one in hidden}
+        self.mounts: dict[str, Mount] = {}
+        self.carves: dict[str, Carve] = {}
+        self._rights: dict[str, Access] = {}  # HIDDEN = a scratch directory: nothing of the host's
+
+    def scratch(self, path: str, access: Access, origin: str) -> None:
+        self.mounts[path] = Mount(path=path, kind=Kind.SCRATCH, access=access, origin=origin)
+        self._rights[path] = Access.HIDDEN
+
+    def add_all(self, asked: Iterable[Asked]) -> None:
+        listed = sorted(asked, key=lambda one: (by_depth(one.grant.path), -one.grant.access))
+        for one in listed:
+            if self._refused(one):
+                continue
+            self._add(one.grant)
+        for one in listed:
+            if one.grant.path in self._rights or self.right_at(one.grant.path)[0] > Access.HIDDEN:
+                self.add_links(one.links)
+
+    def _refused(self, one: Asked) -> bool:
+        """A grant at or below a hidden path: shipped ones give way, a person is told."""
+        cover = next((h for h in self.hidden.values() if is_below(one.grant.path, h.path)), None)
+        if cover and not one.shipped:
+            raise UserError(
+                f"{one.grant.origin} lies at or below {printable(cover.path)}, which is hidden (filesystem.hidden {cover.rule})",
+                where=printable(one.grant.path), hint="filesystem.reveal takes an entry off the shipped list; an admin's entry stays",
+            )  # fmt: skip
+        return cover is not None
+
+    def right_at(self, path: str) -> tuple[Access, str]:
+        """The right that holds at `path` so far, and the path that it comes from."""
+        here = path
+        while here:
+            if here in self._rights:
+                return self._rights[here], here
+            here = here.rpartition("/")[0]
+        return self._rights.get("/", Access.HIDDEN), "/"
+
+    def _add(self, grant: Grant) -> None:
+        right, holder = self.right_at(grant.path)
+        if right == grant.access or (holder == grant.path and right > grant.access):
+            return
+        root = self.writable_root(grant.path)
+        if root:
+            self.carve(root, grant.path, Carving.READ if grant.access == Access.READ else Carving.WRITE, grant.origin)
+        else:
+            self.mounts[grant.path] = Mount(path=grant.path, kind=Kind.BIND, access=grant.access, origin=grant.origin)
+        self._rights[grant.path] = grant.access
+
+    def writable_root(self, path: str) -> str:
+        """The writable bind that `path` lies strictly below, or ""."""
+        here = path.rpartition("/")[0]
+        while here:
+            mount = self.mounts.get(here)
+            if mount:
+                return here if mount.kind == Kind.BIND and mount.access == Access.WRITE else ""
+            here = here.rpartition("/")[0]
+        return ""
+
+    def carve(self, root: str, path: str, carving: Carving, origin: str) -> None:
+        self.carves[path] = Carve(root=root, path=path, carving=carving, origin=origin)
+
+    def add_links(self, links: Iterable[tuple[str, str]]) -> None:
+        for path, target in links:
+            if self.right_at(path)[0] == Access.HIDDEN and path not in self.mounts:
+                self.mounts[path] = Mount(path=path, kind=Kind.LINK, target=target, origin="link on the way")
+
+    def hold(self, path: str, origin: str) -> None:
+        """Keep `path` read-only where it lies below, or is, something writable."""
+        right, holder = self.right_at(path)
+        if right == Access.WRITE:
+            self.carve(self.writable_root(path) or holder, path, Carving.READ, origin)
+
+    def replace_file(self, path: str, real: str, content: bytes, origin: str) -> None:
+        """Our own text in the place of a host file, which is not shown anywhere."""
+        if self.right_at(real)[0] == Access.READ:
+            self.hidden[real] = Hidden(path=real, rule=origin)
+        self.mounts[path] = Mount(path=path, kind=Kind.FILE, content=content, access=Access.WRITE, origin=origin)
+
+    def hide_all(self) -> None:
+        """Each hidden path that a grant would show is left out, masked or carved."""
+        apart: dict[str, list[str]] = {}
+        for path in self.hidden:
+            right, holder = self.right_at(path)
+            if right == Access.HIDDEN:
+                continue
+            root = self.writable_root(path) or (holder if right == Access.WRITE else "")
+            if root:
+                self.carve(root, path, Carving.HIDE, self.hidden[path].rule)
+            elif not self._owner_may_replace(path):
+                self._mask(path)
+            else:
+                apart.setdefault(holder, []).append(path)
+        for holder, paths in apart.items():
+            self._take_apart(holder, self.mounts[holder], paths)
+
+    def _owner_may_replace(self, path: str) -> bool:
+        """Could this user put another file in its place? Then a mask would not last."""
+        return self.host.uid == 0 or self.disk.writable(path.rpartition("/")[0] or "/")
+
+    def _mask(self, path: str) -> None:
+        if self.disk.readable(path):
+            is_directory = self.disk.kind(path) == "directory"
+            rule = self.hidden[path].rule
+            self.mounts[path] = Mount(path=path, kind=Kind.MASK, directory=is_directory, origin=f"hidden {rule}")
+
+    def _take_apart(self, directory: str, whole: Mount, hidden: list[str]) -> None:
+        """An empty directory with everything bound in but what is hidden, down to where the hidden paths are."""
+        self.mounts[directory] = Mount(path=directory, kind=Kind.SCRATCH, access=Access.READ, origin=whole.origin)
+        self._rights[directory] = Access.HIDDEN
+        for name in self.disk.entries(directory):
+            path = f"{directory.rstrip('/')}/{name}"
+            if path in self.hidden or path in self.mounts:
+                continue
+            below = [one for one in hidden if is_below(one, path)]
+            if below:
+                self._take_apart(path, whole, below)
+            else:
+                self._show(path, whole)
+
+    def _show(self, path: str, whole: Mount) -> None:
+        kind = self.disk.kind(path)
+        if kind == "link":
+            self.mounts[path] = Mount(path=path, kind=Kind.LINK, target=self.disk.link(path), origin=whole.origin)
+        elif kind in ("file", "directory"):
+            self.mounts[path] = Mount(path=path, kind=Kind.BIND, access=Access.READ, origin=whole.origin)
+            self._rights[path] = Access.READ

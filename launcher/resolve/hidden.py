@@ -1,0 +1,57 @@
+"""The hidden entries of the settings become real paths that exist. Pure given a Disk."""
+
+from __future__ import annotations
+
+from agent_sandbox.config.record import record
+from agent_sandbox.launcher.resolve.environment import Names
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from agent_sandbox.config.settings import Settings
+    from agent_sandbox.launcher.probe import Disk
+    from agent_sandbox.launcher.resolve.project import Places
+
+
+@record
+class Hidden:
+    path: str
+    rule: str  # the entry as it was written
+
+
+def resolve_hidden(settings: Settings, places: Places, disk: Disk) -> tuple[Hidden, ...]:
+    """The entry and what it points to, both: a mount is keyed by path, and a link is one more path to the same file."""
+    revealed = {path for entry in settings.names("filesystem.reveal") for path in expand(entry, disk)}
+    found: dict[str, Hidden] = {}
+    for entry in settings.entries("filesystem.hidden"):
+        for path in expand(entry.value, disk):
+            if path not in revealed or entry.rank != 0:
+                _add(found, path, entry.value, disk)
+    for own in (places.config, places.state):
+        found[own] = Hidden(path=own, rule="self-protection")
+    return tuple(found.values())
+
+
+def _add(found: dict[str, Hidden], path: str, rule: str, disk: Disk) -> None:
+    end = disk.follow(path)
+    if end.kind:
+        found[end.real] = Hidden(path=end.real, rule=rule)
+    parent, _, name = path.rpartition("/")
+    literal = f"{disk.follow(parent or '/').real.rstrip('/')}/{name}"
+    if literal != end.real and disk.kind(literal):
+        found[literal] = Hidden(path=literal, rule=rule)
+
+
+def expand(pattern: str, disk: Disk) -> Iterable[str]:
+    """`*` and `?` stand for names in one directory; only the directories on the way are listed."""
+    if not any(mark in pattern for mark in "*?["):
+        return (pattern,)
+    paths = [""]
+    for part in pattern.split("/")[1:]:
+        if any(mark in part for mark in "*?["):
+            wanted = Names([part])
+            paths = [f"{base}/{name}" for base in paths for name in disk.entries(base or "/") if wanted.match(name)]
+        else:
+            paths = [f"{base}/{part}" for base in paths]
+    return tuple(paths)

@@ -1,0 +1,171 @@
+"""The last steps before the backend, done by the process that becomes it: namespaces, carves, limits, open files.
+
+Carves are mounts below directories that the agent can write, perhaps while we look. So every target is opened first, meeting
+no link, and mounted on by its descriptor: what was checked is what is covered, whatever the path says by then.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+
+from agent_sandbox.launcher import syscalls
+from agent_sandbox.launcher.view import Carving
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from agent_sandbox.launcher.plan import Plan, Stage
+    from agent_sandbox.launcher.policy import Limits
+    from agent_sandbox.launcher.view import Carve
+
+RLIMITS = {
+    "processes": resource.RLIMIT_NPROC, "memory": resource.RLIMIT_AS, "cpu_time": resource.RLIMIT_CPU,
+    "file_size": resource.RLIMIT_FSIZE, "open_files": resource.RLIMIT_NOFILE, "core_size": resource.RLIMIT_CORE,
+}  # fmt: skip
+
+
+class StageError(Exception):
+    """A step that failed, in words."""
+
+
+def become(plan: Plan, status: int, environment: dict[str, str]) -> None:
+    """Prepare this process and turn it into the backend. Returns only by an exception."""
+    enter_namespaces(plan.stage)
+    make_carves(plan.stage.carves)
+    set_limits(plan.stage.limits)
+    if plan.stage.scope_abstract_sockets:
+        syscalls.prctl(syscalls.PR_SET_NO_NEW_PRIVS, 1)
+        syscalls.landlock_scope_abstract_sockets()
+    set_signals(plan.stage.ignored_signals)
+    place_files(plan, status)
+    os.execve(plan.program, plan.argv, environment)
+
+
+def enter_namespaces(stage: Stage) -> None:
+    """An own user namespace (as the same user) and mount namespace: nothing that we mount is seen outside."""
+    uid, gid = os.getuid(), os.getgid()
+    try:
+        syscalls.unshare(syscalls.CLONE_NEWUSER | syscalls.CLONE_NEWNS)
+        _write("/proc/self/setgroups", "deny")
+        _write("/proc/self/uid_map", f"{uid} {uid} 1")
+        _write("/proc/self/gid_map", f"{gid} {gid} 1")
+        syscalls.make_mounts_private()
+        if stage.most_user_namespaces is not None:
+            _write("/proc/sys/user/max_user_namespaces", str(stage.most_user_namespaces))
+    except OSError as error:
+        raise StageError(f"this machine does not let us make a user namespace: {error.strerror}")
+
+
+def _write(path: str, text: str) -> None:
+    handle = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
+    try:
+        os.write(handle, text.encode())
+    finally:
+        os.close(handle)
+
+
+def make_carves(carves: Sequence[Carve]) -> None:
+    """First copy every tree as it is, then put the copies in place from the top down."""
+    roots: dict[str, int] = {}
+    copies = [(carve, _copy(carve, roots)) for carve in carves]
+    for carve, (tree, seen) in copies:
+        try:
+            _attach(carve, tree, seen)
+        except OSError as error:
+            raise StageError(f"{carve.path}: cannot be made {carve.carving.value}: {error.strerror}")
+
+
+def _open(carve: Carve, root: int) -> int:
+    return syscalls.open_beneath(root, carve.path[len(carve.root) + 1 :] or ".", os.O_PATH)
+
+
+def _open_root(path: str) -> int:
+    """The writable directory itself, by a path that holds no link (it was resolved before)."""
+    top = os.open("/", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        return syscalls.open_beneath(top, path[1:], os.O_PATH | os.O_DIRECTORY)
+    finally:
+        os.close(top)
+
+
+def _copy(carve: Carve, roots: dict[str, int]) -> tuple[int, os.stat_result]:
+    try:
+        if carve.root not in roots:
+            roots[carve.root] = _open_root(carve.root)
+        found = _open(carve, roots[carve.root])
+        seen = os.fstat(found)
+        tree = _replacement(found, seen) if carve.carving == Carving.HIDE else syscalls.clone_tree(found)
+        os.close(found)
+        if carve.carving in (Carving.READ, Carving.HIDE):
+            syscalls.set_mount_attributes(tree, syscalls.MOUNT_ATTR_RDONLY)
+        return tree, seen
+    except OSError as error:
+        raise StageError(f"{carve.path} changed while the jail was being built ({error.strerror}): start again")
+
+
+def _replacement(found: int, seen: os.stat_result) -> int:
+    """Something empty of the same kind."""
+    if seen.st_mode & 0o170000 == 0o040000:
+        return syscalls.new_tmpfs("0000")
+    null = os.open("/dev/null", os.O_PATH | os.O_CLOEXEC)
+    try:
+        return syscalls.clone_tree(null)
+    finally:
+        os.close(null)
+
+
+def _attach(carve: Carve, tree: int, seen: os.stat_result) -> None:
+    """Opened again through the mounts made so far, and only if it is still the same file."""
+    root = _open_root(carve.root)
+    target = _open(carve, root)
+    now = os.fstat(target)
+    if (now.st_dev, now.st_ino) != (seen.st_dev, seen.st_ino):
+        raise StageError(f"{carve.path} changed while the jail was being built: start again")
+    syscalls.attach_tree(tree, target)
+    for handle in (root, target, tree):
+        os.close(handle)
+
+
+def set_limits(limits: Limits) -> None:
+    for name, number in RLIMITS.items():
+        wanted = getattr(limits, name)
+        if wanted is not None:
+            hard = resource.getrlimit(number)[1]
+            most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+            resource.setrlimit(number, (most, most))
+
+
+def set_signals(ignored: Sequence[int]) -> None:
+    """Python's own dispositions undone; what the backend must not die of, ignored; nothing blocked."""
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
+    for number in ignored:
+        signal.signal(number, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+
+
+def place_files(plan: Plan, status: int) -> None:
+    """Each file on the number that the plan gives it, and every other descriptor closed: one left open reaches around the jail."""
+    options = b"".join(os.fsencode(word) + b"\0" for word in plan.options)
+    contents = {plan.options_fd: options, **{one.fd: one.content for one in plan.data}}
+    os.dup2(status, plan.status_fd)
+    os.set_inheritable(plan.status_fd, True)
+    for number, content in contents.items():
+        _place(content, number)
+    os.closerange(3, plan.status_fd)
+    syscalls.close_from(max(contents) + 1)
+
+
+def _place(content: bytes, number: int) -> None:
+    handle = os.memfd_create("agent-sandbox", os.MFD_CLOEXEC)
+    left = memoryview(content)
+    while left:
+        left = left[os.write(handle, left) :]
+    os.lseek(handle, 0, os.SEEK_SET)
+    if handle != number:
+        os.dup2(handle, number)
+        os.close(handle)
+    os.set_inheritable(number, True)

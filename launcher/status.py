@@ -1,0 +1,51 @@
+"""What the backend reports on its status pipe: which process is the jail's first, and how the command ended.
+
+Lines may arrive in pieces; only whole ones count.
+"""
+
+from __future__ import annotations
+
+import os
+
+
+class Status:
+    def __init__(self, pipe: int) -> None:
+        os.set_blocking(pipe, False)
+        self._pipe = pipe
+        self._text = ""
+
+    def _read(self) -> list[str]:
+        while True:
+            try:
+                piece = os.read(self._pipe, 65536)
+            except BlockingIOError:
+                break
+            if not piece:
+                break
+            self._text += piece.decode("utf-8", "backslashreplace")
+        return self._text.rpartition("\n")[0].splitlines()
+
+    def _number(self, name: str) -> int | None:
+        for line in self._read():
+            _, found, rest = line.partition(f'"{name}": ')
+            digits = rest.partition(",")[0].strip(" }")
+            if found and digits.isdecimal():
+                return int(digits)
+        return None
+
+    def first_process(self) -> int | None:
+        """The jail's process 1, by its number outside."""
+        return self._number("child-pid")
+
+    def exit_code(self) -> int | None:
+        """The command's; None = it never started, or the backend was killed."""
+        return self._number("exit-code")
+
+    def stage_error(self) -> str:
+        """Why our own stage stopped before the backend."""
+        for line in self._read():
+            if '"stage-error"' in line:
+                import json
+
+                return str(json.loads(line)["stage-error"])
+        return ""

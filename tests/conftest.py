@@ -1,0 +1,61 @@
+"""Fixtures that every part shares: an installed copy, a throw-away user, a project, and the jail around it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from tests.machines import users
+from tests.machines.copies import make_copy
+from tests.machines.jail import Jail
+from tests.machines.needs import need
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if not hasattr(config, "workerinput") and os.geteuid() == 0:
+        users.sweep()
+
+
+@pytest.fixture(scope="session")
+def copy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """An installed copy that every user can read and only its owner can write."""
+    with make_copy() as path:
+        yield path
+
+
+@pytest.fixture(scope="session")
+def account() -> Iterator[users.TestUser]:
+    """An ordinary user: fresh where root runs the suite, else whoever does."""
+    with users.account() as user:
+        yield user
+
+
+@pytest.fixture
+def user(account: users.TestUser) -> users.TestUser:
+    """The user with an empty home (root's runs only: nobody's own home is emptied)."""
+    if os.geteuid() == 0:
+        for entry in account.home.iterdir():
+            shutil.rmtree(entry) if entry.is_dir() and not entry.is_symlink() else entry.unlink()
+    return account
+
+
+@pytest.fixture
+def project(user: users.TestUser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    path = user.home / f"project {os.getpid()}"
+    path.mkdir()
+    os.chown(path, user.uid, user.gid)
+    yield path
+    shutil.rmtree(path, ignore_errors=True)
+
+
+@pytest.fixture
+def jail(copy: Path, user: users.TestUser, project: Path) -> Jail:
+    need("bwrap")
+    return Jail(copy=copy, user=user, project=project)
