@@ -21,7 +21,7 @@ packages:  ## the system packages that the tests use (root or passwordless sudo;
 	@missing=$$(LC_ALL=C comm -23 <(printf '%s\n' $(PACKAGES)) \
 	    <(dpkg-query -W -f '$${db:Status-Status} $${Package}\n' $(PACKAGES) 2>/dev/null | sed -n 's/^installed //p' | sort)); \
 	[ -n "$$missing" ] || exit 0; \
-	[ "$$(id -u)" = 0 ] || as_root='sudo -n'; \
+	as_root='sudo -n'; [ "$$(id -u)" != 0 ] || as_root=; \
 	if ! command -v apt-get >/dev/null || ! $$as_root true 2>/dev/null; then \
 	    echo "== missing packages, whose tests will be skipped:" $$missing; exit 0; \
 	fi; \

@@ -6,9 +6,12 @@ By the time of change (ctime): programs that copy files set the time of modifica
 from __future__ import annotations
 
 import os
-import sys
 
 FOLDERS = ("src", "launcher", "config", "chaperon", "admin", "bootstrap")
+NOTICE = (
+    b"agent-sandbox: this clone changed since it was installed; running the installed copy. "
+    b"`make install` takes the change over.\n"
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,16 +19,18 @@ if TYPE_CHECKING:
 
 
 def note_change(clone: str, record: str) -> None:
-    since = os.stat(record).st_mtime_ns
+    if is_changed(clone, os.stat(record).st_mtime_ns):
+        try:
+            os.write(2, NOTICE)
+        except OSError:  # standard error is closed
+            pass
+
+
+def is_changed(clone: str, since: int) -> bool:
     try:
-        changed = any(change > since for change in changes(clone))
+        return any(change > since for change in changes(clone))
     except OSError:
-        changed = True
-    if changed:
-        sys.stderr.write(
-            "agent-sandbox: this clone changed since it was installed; running the installed copy. "
-            "`make install` takes the change over.\n"
-        )
+        return True
 
 
 def changes(clone: str) -> Iterator[int]:

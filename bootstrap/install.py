@@ -29,13 +29,13 @@ from pathlib import Path
 CLONE = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(CLONE))
 sys.dont_write_bytecode = True  # nothing is written into the clone
-from bootstrap.clone import changes  # noqa: E402
+from bootstrap.clone import changes, is_changed  # noqa: E402
 
 FREEZE = (
     "import runpy, sys; sys.path.insert(0, sys.argv[1]); "
     "runpy.run_module('agent_sandbox.config.freeze', run_name='__main__')"
 )
-NOTICE = "from bootstrap.clone import note_change\n\nnote_change(sys.argv.pop(1), sys.argv.pop(1))\n"
+NOTE_CHANGE = "from bootstrap.clone import note_change\n\nnote_change(sys.argv.pop(1), sys.argv.pop(1))\n"
 
 
 class Failure(Exception):
@@ -55,12 +55,13 @@ def main(arguments: list[str]) -> int:
     except Failure as problem:
         return refuse(str(problem))
     except OSError as problem:
-        return refuse(f"{problem.filename or 'the data directory'}: {problem.strerror or problem}")
+        what = f"{problem.filename or 'the data directory'}: {problem.strerror or problem}"
+        return refuse(f"{what}\n  The copy that runs goes to ~/.local/share/agent-sandbox.")
     return 0
 
 
 def refuse(problem: str) -> int:
-    say(f"cannot install: {problem}\n  The copy that runs lies in ~/.local/share/agent-sandbox; make that writable.")
+    say(f"cannot install: {problem}")
     return 125
 
 
@@ -125,7 +126,7 @@ def is_installed(data: Path) -> bool:
 def check_unchanged(data: Path) -> None:
     """That a copy stopped working, since its Python was removed, is no word of the user's about a changed clone."""
     record = record_of(data)
-    if record.exists() and max(changes(str(CLONE))) > record.stat().st_mtime_ns:
+    if record.exists() and is_changed(str(CLONE), record.stat().st_mtime_ns):
         raise Failure(f"the copy that ran is gone, and {CLONE} changed since: `make install` there takes it as it is")
 
 
@@ -169,7 +170,7 @@ def make_copy(copy: Path, files: dict[str, tuple[bytes, bool]], python: str) -> 
         for name, (content, executable) in files.items():
             write(new / "lib" / name, content, executable)
         write(new / "bin/agent-sandbox", starter(copy, python, ""), True)
-        write(new / "bin/from-clone", starter(copy, python, NOTICE), True)
+        write(new / "bin/from-clone", starter(copy, python, NOTE_CHANGE), True)
         if "agent_sandbox/config/freeze.py" in files:
             run("making the default settings", [python, "-I", "-S", "-B", "-c", FREEZE, f"{new}/lib"], 60)
         compile_all(new / "lib")

@@ -37,10 +37,14 @@ class Source:
         return replace(self, text=text)
 
     def error(self, key: str, problem: str, hint: str = "") -> UserError:
+        return UserError(f"{key} {problem}", where=self.place(key), hint=hint)
+
+    def place(self, key: str) -> str:
+        """The file and, where it can be found, the line of a key in it."""
         from agent_sandbox.config.positions import find_line
 
         line = find_line(self.text, key) if self.text else None
-        return UserError(f"{key} {problem}", where=f"{self.name}:{line}" if line else self.name, hint=hint)
+        return f"{self.name}:{line}" if line else self.name
 
 
 def read_tables(tables: Mapping[str, object], source: Source) -> list[Layer]:
@@ -61,7 +65,7 @@ def read_options(options: Mapping[str, object], source: Source) -> Layer:
     """The command line's layer, from keys with values as TOML would have them."""
     for name in options:
         if name not in KEYS:
-            raise unknown(name, "", source)
+            raise unknown(name, name, source)
     return _layer(options, source, source.rank, ())
 
 
@@ -73,7 +77,8 @@ def read_match(tables: Mapping[str, object], source: Source) -> dict[str, tuple[
     return {name: _patterns(name, said, source) for name, said in match.items()}
 
 
-def unknown(name: str, prefix: str, source: Source) -> UserError:
+def unknown(name: str, place: str, source: Source) -> UserError:
+    """The error for a name that is no key, written at `place`."""
     import difflib
 
     near = difflib.get_close_matches(name, [*KEYS, *SECTIONS], 1)
@@ -84,8 +89,7 @@ def unknown(name: str, prefix: str, source: Source) -> UserError:
         hint = "only an admin's file may hold it"
     elif near:
         hint = f"did you mean {near[0]}? ({hint})"
-    error = source.error(prefix + name, "", hint)
-    return UserError(f"{name} is not a key", where=error.where, hint=error.hint)
+    return UserError(f"{name} is not a key", where=source.place(place), hint=hint)
 
 
 def _flatten(tables: Mapping[str, object], prefix: str, source: Source) -> dict[str, object]:
@@ -93,12 +97,12 @@ def _flatten(tables: Mapping[str, object], prefix: str, source: Source) -> dict[
     flat: dict[str, object] = {}
     for section, body in tables.items():
         if section not in SECTIONS:
-            raise unknown(section, prefix, source)
+            raise unknown(section, prefix + section, source)
         if not isinstance(body, dict):
             raise source.error(prefix + section, "is a table of keys", f"write it as [{prefix}{section}]")
         for name, value in body.items():
             if f"{section}.{name}" not in KEYS:
-                raise unknown(f"{section}.{name}", prefix, source)
+                raise unknown(f"{section}.{name}", f"{prefix}{section}.{name}", source)
             flat[f"{section}.{name}"] = value
     return flat
 
@@ -146,7 +150,7 @@ def _locked(tables: Mapping[str, object], source: Source) -> tuple[str, ...]:
         raise source.error(LOCKED, "must be a list of keys")
     for name in names:
         if name not in KEYS:
-            raise unknown(name, "", source)
+            raise unknown(name, LOCKED, source)
     return tuple(names)
 
 

@@ -10,7 +10,7 @@ import os
 import stat
 
 from agent_sandbox.config.errors import UserError
-from agent_sandbox.config.patterns import within
+from agent_sandbox.config.patterns import below
 from agent_sandbox.config.record import record
 
 MOST_BYTES = 1 << 20
@@ -36,10 +36,14 @@ class Trust:
             raise UserError("can be written by its group", where=path, hint=f"chmod g-w {path}")
 
     def check_directory(self, status: os.stat_result, path: str) -> None:
-        if within(path, self.top):
+        if below(path, self.top):
             self.check(status, path)
         elif status.st_mode & stat.S_IWOTH and not status.st_mode & stat.S_ISVTX:
             raise UserError("can be written by everybody", where=path, hint="ask its owner for chmod o-w, or chmod +t")
+
+    def check_link(self, status: os.stat_result, path: str) -> None:
+        if status.st_uid not in (0, self.uid):
+            raise UserError(f"is a symbolic link made by uid {status.st_uid}", where=path)
 
     def _owners(self) -> str:
         return f"{self.user} and root" if self.uid else "root"
@@ -62,52 +66,20 @@ def user_trust(user: str, uid: int, home: str) -> Trust:
     return Trust(uid=uid, user=user, top=os.path.realpath(home))
 
 
-class Reader:
-    """Reads files under one trust; a directory is looked at once."""
+def read_trusted(path: str, trust: Trust) -> bytes | None:
+    """The file's bytes; None where there is none."""
+    real = _resolve(path, trust)
+    return None if real is None else _read(real, path, trust)
 
-    def __init__(self, trust: Trust) -> None:
-        self.trust = trust
-        self.good: set[str] = set()
 
-    def read(self, path: str) -> bytes | None:
-        """The file's bytes; None where there is none."""
-        real = self._resolve(path)
-        return None if real is None else _read(real, path, self.trust)
-
-    def list(self, directory: str) -> list[str]:
-        """The *.toml files of a directory, in sorted order."""
-        real = self._resolve(directory)
-        try:
-            names = [] if real is None else os.listdir(real)
-        except OSError as error:
-            raise UserError(f"cannot be read: {error.strerror}", where=directory) from error
-        return [f"{directory}/{name}" for name in sorted(names) if name.endswith(".toml") and name[0] != "."]
-
-    def _resolve(self, path: str) -> str | None:
-        """The real path, each step of it looked at; None where nothing is there. What a link names must be there."""
-        done, links = "/", 0
-        steps = [(step, False) for step in path.split("/")]
-        while steps:
-            step, from_link = steps.pop(0)
-            done = os.path.normpath(os.path.join(done, step))  # no link is left in `done`, so `..` is its parent
-            status = None if done in self.good else _look(done, path, must_exist=from_link)
-            if status is None and done not in self.good:
-                return None
-            if status is not None and stat.S_ISLNK(status.st_mode):
-                links += 1
-                steps = [(part, True) for part in self._follow(done, status, path, links).split("/")] + steps
-                done = os.path.dirname(done) if steps[0][0] else "/"
-            elif status is not None and stat.S_ISDIR(status.st_mode):
-                self.trust.check_directory(status, done)
-                self.good.add(done)
-        return done
-
-    def _follow(self, link: str, status: os.stat_result, path: str, links: int) -> str:
-        if links > MOST_LINKS:
-            raise UserError("leads through too many symbolic links", where=path)
-        if status.st_uid not in (0, self.trust.uid):
-            raise UserError(f"is a symbolic link made by uid {status.st_uid}", where=link)
-        return os.readlink(link)
+def list_trusted(directory: str, trust: Trust) -> list[str]:
+    """The *.toml files of a directory, in sorted order."""
+    real = _resolve(directory, trust)
+    try:
+        names = [] if real is None else os.listdir(real)
+    except OSError as error:
+        raise UserError(f"cannot be read: {error.strerror}", where=directory) from None
+    return [f"{directory}/{name}" for name in sorted(names) if name.endswith(".toml") and name[0] != "."]
 
 
 def read_untrusted(path: str) -> bytes | None:
@@ -132,6 +104,42 @@ def parse(data: bytes, path: str) -> dict[str, object]:
         raise _not_toml(str(error), path) from None
 
 
+def _resolve(path: str, trust: Trust) -> str | None:
+    """The real path, if all that leads to it is trusted; None where nothing is there.
+
+    Then nothing is read, and nobody has to be trusted: /app may be anything on a machine that has no config of ours.
+    """
+    way = _walk(path)
+    for step, status in way or ():
+        if stat.S_ISLNK(status.st_mode):
+            trust.check_link(status, step)
+        elif stat.S_ISDIR(status.st_mode):
+            trust.check_directory(status, step)
+    return way[-1][0] if way else None
+
+
+def _walk(path: str) -> list[tuple[str, os.stat_result]] | None:
+    """Every directory and link from / to the file, and the file; None where it is missing. What a link names may not."""
+    way: list[tuple[str, os.stat_result]] = []
+    done, links = "/", 0
+    steps = [(step, False) for step in path.split("/")]
+    while steps:
+        step, from_link = steps.pop(0)
+        done = os.path.normpath(os.path.join(done, step))  # no link is left in `done`, so `..` is its parent
+        status = _look(done, path, must_exist=from_link)
+        if status is None:
+            return None
+        way.append((done, status))
+        if stat.S_ISLNK(status.st_mode):
+            links += 1
+            if links > MOST_LINKS:
+                raise UserError("leads through too many symbolic links", where=path)
+            target = os.readlink(done)
+            steps = [(part, True) for part in target.split("/")] + steps
+            done = "/" if target.startswith("/") else os.path.dirname(done)
+    return way
+
+
 def _look(step: str, path: str, *, must_exist: bool) -> os.stat_result | None:
     try:
         return os.lstat(step)
@@ -140,7 +148,7 @@ def _look(step: str, path: str, *, must_exist: bool) -> os.stat_result | None:
             raise UserError(f"leads to {step}, which does not exist", where=path) from None
         return None
     except OSError as error:
-        raise UserError(f"cannot be read: {error.strerror}", where=path) from error
+        raise UserError(f"cannot be read: {error.strerror}", where=path) from None
 
 
 def _read(real: str, path: str, trust: Trust | None) -> bytes | None:
@@ -152,16 +160,28 @@ def _read(real: str, path: str, trust: Trust | None) -> bytes | None:
         link = os.path.islink(real)
         problem = "is a symbolic link; it must be a file" if link else f"cannot be read: {error.strerror}"
         raise UserError(problem, where=path) from None
-    with open(handle, "rb") as file:
+    try:
         status = os.fstat(handle)
         if not stat.S_ISREG(status.st_mode):
             raise UserError("is not a regular file", where=path)
         if trust is not None:
             trust.check(status, path)
-        data = file.read(MOST_BYTES + 1)
-    if len(data) > MOST_BYTES:
-        raise UserError(f"is larger than {MOST_BYTES >> 20} MiB", where=path)
-    return data
+        return _read_all(handle, path)
+    finally:
+        os.close(handle)
+
+
+def _read_all(handle: int, path: str) -> bytes:
+    data = b""
+    try:
+        while len(data) <= MOST_BYTES:
+            more = os.read(handle, MOST_BYTES + 1)
+            if not more:
+                return data
+            data += more
+    except OSError as error:
+        raise UserError(f"cannot be read: {error.strerror}", where=path) from None
+    raise UserError(f"is larger than {MOST_BYTES >> 20} MiB", where=path)
 
 
 def _check_dots(text: str, path: str) -> None:

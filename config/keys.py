@@ -27,7 +27,8 @@ class Key:
     choices: tuple[bool | str, ...] = ()  # strictest first; for a list: the only names it may hold
     veto: str = ""  # the key whose entries of a higher rank deny entries here
     admin_values: tuple[str, ...] = ()  # choices that only an admin may make
-    follows: str = ""  # the key that stands in for this one while it is unset
+    takes_off: str = ""  # the key whose shipped entries an entry here takes off
+    at_most: str = ""  # the key that this one is never looser than, and that stands in for it while it is unset
     globs: bool = False  # paths may hold * ? [
     real: bool = False  # paths are compared, and kept, with their symbolic links resolved
     unready: str = ""  # the part that uses it is not built: "holds" (harmless so far) or "refuses" (a launch must stop)
@@ -90,7 +91,7 @@ def _filesystem() -> tuple[Key, ...]:
         _flag("filesystem.private_tmp", "strictest", "a /tmp of its own, gone at the end", default=True),
         _make(hidden, "paths", "union", "paths that are never there inside, in every home mode", globs=True),
         _make("filesystem.reveal", "paths", "vetoed", "entries to take off the shipped list of hidden paths",
-              veto=hidden, globs=True),
+              veto=hidden, takes_off=hidden, globs=True),
         _make("filesystem.readonly", "paths", "vetoed", "more paths to see inside", veto=hidden),
         _make("filesystem.writable", "paths", "vetoed", "more paths to write inside",
               veto="filesystem.deny_writable", real=True),
@@ -163,8 +164,8 @@ def _slurm() -> tuple[Key, ...]:
         _make("slurm.partitions", "names", "admin", "partitions that jobs may use; unset: any", unready="holds"),
         _make("slurm.accounts", "names", "admin", "accounts that jobs may use; unset: any", unready="holds"),
         _make("slurm.qos", "names", "admin", "QOS that jobs may use; unset: any", unready="holds"),
-        _choice("slurm.network", "strictest", None, NETWORKS, "the network mode of jobs; unset: as network.mode",
-                follows="network.mode", unready="holds"),
+        _choice("slurm.network", "strictest", None, NETWORKS, "the network mode of jobs, if it is to be stricter",
+                at_most="network.mode", unready="holds"),
         _choice("slurm.log_level", "last", "warning", ("error", "warning", "info", "debug"),
                 "how much the chaperon logs", unready="holds"),
         _make("slurm.prefix", "text", "admin", "where Slurm is installed, if not found", default="", unready="holds"),

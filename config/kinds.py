@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 UNLIMITED = "unlimited"
 MOST = 2**63 - 1  # what a kernel limit can hold
+LONGEST_NAME = 1000
+MOST_ENTRIES = 10_000  # an agent may have written the list
 _SIZES = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
@@ -60,10 +62,10 @@ def text(key: Key, value: object) -> str:
 def names(key: Key, value: object) -> tuple[str, ...]:
     entries = _strings(value)
     for entry in entries:
-        if not entry or not entry.isprintable() or entry != entry.strip():
-            raise ValueError(f"{entry!r} is not a name")
+        if not entry or not entry.isprintable() or entry != entry.strip() or len(entry) > LONGEST_NAME:
+            raise ValueError(f"holds {_shown(entry)}, which is not a name")
         if key.choices and entry not in key.choices:
-            raise ValueError(f"{entry!r} is none of {', '.join(map(str, key.choices))}")
+            raise ValueError(f"holds {_shown(entry)}, which is none of {', '.join(map(str, key.choices))}")
     return entries
 
 
@@ -80,8 +82,6 @@ def path_list(key: Key, value: object) -> tuple[str, ...]:
         paths.check(entry)
         if key.globs:
             patterns.check_glob(entry)
-        elif patterns.is_pattern(entry):
-            raise ValueError(f"{entry!r} holds a pattern; {key.name} takes plain paths")
     return entries
 
 
@@ -159,6 +159,8 @@ def _whole(digits: str) -> bool:
 def _strings(value: object) -> tuple[str, ...]:
     if not isinstance(value, list | tuple) or not all(isinstance(item, str) for item in value):
         raise ValueError(f"must be a list of texts, such as [\"a\", \"b\"], not {_shown(value)}")
+    if len(value) > MOST_ENTRIES:
+        raise ValueError(f"holds {len(value)} entries; {MOST_ENTRIES} are enough")
     return tuple(value)
 
 
@@ -175,12 +177,12 @@ def _string_table(value: object, check_name: Callable[[str], None]) -> dict[str,
 def _check_plain_variable(name: str) -> None:
     _check_variable(name)
     if "*" in name or "?" in name:
-        raise ValueError(f"{name!r} is a pattern; write the name of one variable")
+        raise ValueError(f"holds {_shown(name)}: write the name of one variable, not a pattern")
 
 
 def _check_variable(name: str) -> None:
-    if not name or not name.isprintable() or any(sign in name for sign in "= /"):
-        raise ValueError(f"{name!r} is not the name of a variable")
+    if not name or not name.isprintable() or any(sign in name for sign in "= /") or len(name) > LONGEST_NAME:
+        raise ValueError(f"holds {_shown(name)}, which is not the name of a variable")
 
 
 def _shown(value: object) -> str:

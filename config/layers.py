@@ -13,7 +13,7 @@ from agent_sandbox.config import paths, patterns
 from agent_sandbox.config.content import Source, read_match, read_options, read_tables
 from agent_sandbox.config.defaults import load_defaults
 from agent_sandbox.config.errors import UserError
-from agent_sandbox.config.files import ADMIN, Reader, parse, read_untrusted, user_trust
+from agent_sandbox.config.files import ADMIN, list_trusted, parse, read_trusted, read_untrusted, user_trust
 from agent_sandbox.config.location import PROJECT_FILE
 from agent_sandbox.config.merge import merge
 from agent_sandbox.config.settings import COMMAND_LINE, Layer, Rank, Settings
@@ -38,20 +38,18 @@ def load(where: Where, command_line: Mapping[str, object], *, use_project_file: 
 
 def admin_layers(where: Where) -> list[Layer]:
     """[defaults] of all files first: they stand below every rank."""
-    reader = Reader(ADMIN)
-    config = f"{where.admin_dir}/config.toml"
     layers = []
-    for path in (config, *reader.list(f"{where.admin_dir}/conf.d")):
-        layers += _read(reader.read(path), admin_source(path, where), where)
+    for path in (f"{where.admin_dir}/config.toml", *list_trusted(f"{where.admin_dir}/conf.d", ADMIN)):
+        layers += read_layers(read_trusted(path, ADMIN), admin_source(path, where), where)
     return sorted(layers, key=lambda layer: layer.rank)
 
 
 def user_layers(where: Where) -> list[Layer]:
-    reader = Reader(user_trust(where.user, where.uid, where.home))
+    trust = user_trust(where.user, where.uid, where.home)
     config = f"{where.user_dir()}/config.toml"
-    layers = _read(reader.read(config), user_source(config, where), where)
-    for path in reader.list(f"{where.user_dir()}/conf.d"):
-        layers += _read(reader.read(path), user_source(path, where, matches=USER_MATCHES), where)
+    layers = read_layers(read_trusted(config, trust), user_source(config, where), where)
+    for path in list_trusted(f"{where.user_dir()}/conf.d", trust):
+        layers += read_layers(read_trusted(path, trust), user_source(path, where, matches=USER_MATCHES), where)
     return layers
 
 
@@ -60,7 +58,7 @@ def project_layers(where: Where) -> list[Layer]:
         return []
     source = project_source(f"{where.project}/{PROJECT_FILE}", where)
     try:
-        return _read(read_untrusted(source.name), source, where)
+        return read_layers(read_untrusted(source.name), source, where)
     except UserError as error:
         ignore = "agent-sandbox --ignore-project-file … starts without it"
         raise UserError(error.problem, where=error.where, hint=f"{error.hint}; {ignore}".removeprefix("; ")) from None
@@ -82,7 +80,7 @@ def command_line_source(where: Where) -> Source:
     return Source(name=COMMAND_LINE, rank=Rank.PERSON, base=where.cwd, home=where.home)
 
 
-def _read(data: bytes | None, source: Source, where: Where) -> list[Layer]:
+def read_layers(data: bytes | None, source: Source, where: Where) -> list[Layer]:
     """The layers of one file, if it is there and its [match] fits; all of it is checked even if it does not."""
     if data is None:
         return []
@@ -90,6 +88,25 @@ def _read(data: bytes | None, source: Source, where: Where) -> list[Layer]:
     source = source.with_text(data.decode())
     layers, match = read_tables(tables, source), read_match(tables, source)
     return layers if all(_fits(name, wanted, where) for name, wanted in match.items()) else []
+
+
+def check_file(path: str, where: Where) -> None:
+    """Is the file understood, and trusted in its place? One that lies nowhere in particular is an admin's draft."""
+    directory, name = os.path.split(path)
+    real = os.path.realpath(directory)
+    user, admin = os.path.realpath(where.user_dir()), os.path.realpath(where.admin_dir)
+    if name == PROJECT_FILE:
+        data, source = read_untrusted(path), project_source(path, where)
+    elif real in (user, f"{user}/conf.d"):
+        data = read_trusted(path, user_trust(where.user, where.uid, where.home))
+        source = user_source(path, where, matches=() if real == user else USER_MATCHES)
+    elif real in (admin, f"{admin}/conf.d"):
+        data, source = read_trusted(path, ADMIN), admin_source(path, where)
+    else:
+        data, source = read_untrusted(os.path.realpath(path)), admin_source(path, where)
+    if data is None:
+        raise UserError("does not exist", where=path)
+    read_layers(data, source, where)
 
 
 def _fits(name: str, wanted: tuple[str, ...], where: Where) -> bool:

@@ -21,12 +21,13 @@ else:
 def record(cls: type[T]) -> type[T]:
     """Give `cls` a keyword-only constructor, equality, a hash and a repr over its annotated fields, and freeze it."""
     fields = tuple(cls.__annotations__)
+    names = frozenset(fields)
     defaults = {name: cls.__dict__[name] for name in fields if name in cls.__dict__}
 
     def __init__(self: T, **values: object) -> None:
         held = {**defaults, **values}
-        if len(held) != len(fields) or any(name not in held for name in fields):
-            wrong = sorted(set(held) ^ set(fields))
+        if held.keys() != names:
+            wrong = sorted(held.keys() ^ names)
             raise TypeError(f"{cls.__name__}: missing or unknown: {', '.join(wrong)}")
         self.__dict__.update(held)
 

@@ -7,13 +7,13 @@ higher rank said. `bound` is the law itself: what it returns is never weaker tha
 from __future__ import annotations
 
 from agent_sandbox.config.keys import KEYS
-from agent_sandbox.config.patterns import within
+from agent_sandbox.config.patterns import below
 from agent_sandbox.config.record import record, replace
 from agent_sandbox.config.settings import Entry, Rank, Value, denial
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
     from agent_sandbox.config.keys import Key
 
@@ -101,13 +101,19 @@ def outermost(key: Key, entries: Iterable[Entry]) -> tuple[Entry, ...]:
     found = {entry.value: entry for entry in entries}
     if not key.paths:
         return tuple(found.values())
-    return tuple(e for e in found.values() if not any(e.value != top and within(e.value, top) for top in found))
+    return tuple(entry for path, entry in found.items() if not any(above in found for above in _above(path)))
+
+
+def _above(path: str) -> Iterator[str]:
+    while path != "/":
+        path = path.rpartition("/")[0] or "/"
+        yield path
 
 
 def _deeper(key: Key, mine: Entry, theirs: Entry) -> Entry | None:
-    if mine.value == theirs.value or (key.paths and within(mine.value, theirs.value)):
+    if mine.value == theirs.value or (key.paths and below(mine.value, theirs.value)):
         return mine
-    return theirs if key.paths and within(theirs.value, mine.value) else None
+    return theirs if key.paths and below(theirs.value, mine.value) else None
 
 
 def _place(key: Key, value: Value) -> int:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import enum
 
 from agent_sandbox.config.keys import KEYS
-from agent_sandbox.config.patterns import names_variable, within
+from agent_sandbox.config.patterns import below, names_variable, within
 from agent_sandbox.config.record import record
 
 TYPE_CHECKING = False
@@ -71,7 +71,7 @@ class Clamp:
 
     def line(self) -> str:
         kept = f"kept {self.kept}" if self.kept else "left out"
-        return _printable(f"{self.layer}: {self.key}: {self.wanted} is not allowed, {kept}: {self.why}")
+        return printable(f"{self.layer}: {self.key}: {self.wanted} is not allowed, {kept}: {self.why}")
 
 
 @record
@@ -164,7 +164,7 @@ def denial(key: Key, subject: str, rank: Rank, denied: tuple[Entry, ...]) -> Ent
 def stands_for(key: Key, entry: str, subject: str) -> bool:
     """Is `subject` what this entry of the veto key names, or below it?"""
     if key.kind == "paths":
-        return within(subject, entry)
+        return within(subject, entry) if KEYS[key.veto].globs else below(subject, entry)
     if key.kind in ("variables", "table"):
         return names_variable(entry, subject)
     return entry == subject
@@ -179,6 +179,6 @@ def _origin(layer: str, rank: Rank, key: str, written: str) -> str:
     return f"{layer}:{line}" if line else layer
 
 
-def _printable(text: str) -> str:
+def printable(text: str) -> str:
     """One line, and nothing that a terminal would act on: names come from files that an agent can write."""
     return "".join([char if char.isprintable() else ascii(char)[1:-1] for char in text])

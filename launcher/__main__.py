@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 
-from agent_sandbox.config.errors import UserError
-from agent_sandbox.launcher.cli import parse
+gc.disable()  # a launch is over before collecting would pay
+
+from agent_sandbox.config.errors import UserError  # noqa: E402
+from agent_sandbox.launcher.cli import parse  # noqa: E402
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,7 +42,13 @@ def run(request: Request) -> int:
         raise UserError("already inside a jail: run the command itself", hint="a jail in a jail would not be one more wall")
     from agent_sandbox.launcher.launch import launch
 
-    return launch(request)
+    return leave(launch(request))
+
+
+def leave(code: int) -> int:
+    """End at once: taking the interpreter apart in good order costs as much as reading the settings."""
+    sys.stdout.flush()
+    os._exit(code)
 
 
 if __name__ == "__main__":

@@ -38,7 +38,8 @@ def look_again(before: Before) -> tuple[str, ...]:
     new = [path for path in before.absent if _identity(path) != (0, 0)]
     outermost = [path for path in new if not any(path.startswith(other + "/") for other in new)]
     if outermost:
-        lines.append(f"made in this session, and may run outside later: {', '.join(map(printable, outermost))}: look at it before you use it")
+        names = ", ".join(map(printable, outermost))
+        lines.append(f"made in this session, and may run outside later: {names}: look at it before you use it")
     return tuple(lines)
 
 

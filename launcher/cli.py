@@ -41,7 +41,7 @@ OPTIONS = (
     Option(name="--hide", value="PATH", key="filesystem.hidden", many=True, help="hide a path"),
     Option(name="--env", value="NAME", key="environment.allow", many=True, help="let a variable through the filter"),
     Option(name="--set-env", value="NAME=VALUE", key="environment.set", many=True, help="set a variable inside"),
-    Option(name="--limit", value="KEY=VALUE", key="limits", many=True, help="processes, memory, cpu_time, file_size, open_files, core_size, wall_time"),
+    Option(name="--limit", value="KEY=VALUE", key="limits", many=True, help="such as memory=8G or wall_time=2h (limits.*)"),
     Option(name="--network", value="MODE", key="network.mode", help="isolated, proxied, filtered or open"),
     Option(name="--ignore-project-file", help="do not read .agent-sandbox.toml of the project"),
     Option(name="--dry-run", help="print what would run, and change nothing"),
@@ -135,7 +135,8 @@ def _shown(text: str) -> str:
 
 def help_page() -> str:
     lines = ["usage: agent-sandbox [OPTIONS] [--] [COMMAND [ARGUMENTS…]]", ""]
-    lines += ["Runs COMMAND (default: your shell) in a jail: the project directory is writable, the system readable, nothing", "else is there.", ""]
+    lines += ["Runs COMMAND (default: your shell) in a jail: the project directory is writable, the system is"]
+    lines += ["readable, and nothing else is there.", ""]
     lines += ["options:", *(f"  {f'{o.name} {o.value}'.strip():24} {o.help}" for o in OPTIONS), ""]
     lines += ["our own words (`--` before one runs a program of that name):", *(f"  {word:24} {text}" for word, text in WORDS.items())]
     return "\n".join(lines)

@@ -1,23 +1,33 @@
-"""Second stage, inside the jail, where no `env --default-signal` is at hand: restore signals and become the command."""
+"""Inside the jail, where `env --default-signal` will not do: restore signals and become the command."""
 
+import errno
 import os
 import signal
 import sys
 
 
 def main(words: list[str]) -> int:
-    for name in words[0].split(","):
+    names, command = words[0], words[1:]
+    for name in (*names.split(","), "PIPE", "XFSZ"):
         signal.signal(getattr(signal, f"SIG{name}"), signal.SIG_DFL)
-    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
-    signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
     try:
-        os.execvp(words[1], words[1:])
+        os.execvp(command[0], command)
     except FileNotFoundError:
         code, why = 127, "command not found"
     except OSError as error:
-        code, why = 126, error.strerror
-    print(f"agent-sandbox: {words[1]!r}: {why}", file=sys.stderr)
+        if error.errno == errno.ENOEXEC:
+            return run_script(command)
+        code, why = 126, str(error.strerror)
+    print(f"agent-sandbox: {command[0]!r}: {why}", file=sys.stderr)
     return code
+
+
+def run_script(command: list[str]) -> int:
+    """A text without a first line that names its interpreter: a shell's."""
+    import shutil
+
+    os.execv("/bin/sh", ["sh", shutil.which(command[0]) or command[0], *command[1:]])
+    return 126
 
 
 if __name__ == "__main__":

@@ -22,6 +22,7 @@ from agent_sandbox.launcher.view import Kind, Mount, View, in_order
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from agent_sandbox.config.settings import Settings
+    from agent_sandbox.launcher.jsonline import Plain
     from agent_sandbox.launcher.plan import Backend, Plan
     from agent_sandbox.launcher.policy import Gap, Host, Policy, Request
     from agent_sandbox.launcher.probe import Found
@@ -99,7 +100,8 @@ def check_size(command: tuple[str, ...], policy: Policy) -> None:
     words = [*command, *policy.environment.values, *policy.environment.values.values()]
     size = sum(len(word) + 9 for word in words)
     if size > MOST_ARGUMENTS:
-        raise UserError(f"the arguments and variables come to {size} bytes, more than the kernel takes", hint="put long arguments in a file")
+        problem = f"the arguments and variables come to {size} bytes, more than the kernel takes"
+        raise UserError(problem, hint="put long arguments in a file")
 
 
 def ignored_at_start() -> frozenset[int]:
@@ -164,8 +166,7 @@ def execute(case: Case, decision: Decision, audit: Audit) -> int:
 
     sessions.sweep(case.host.uid)
     policy = decision.policy
-    facts = {"project": policy.project, "backend": decision.backend.name, "command": list(decision.command)}
-    session = sessions.open_session(case.host.uid, {**facts, "time": int(time.time())})
+    session = sessions.open_session(case.host.uid, session_facts(decision))
     start = time.monotonic()
     _warn(audit.write("start", {**start_facts(case, decision), "session": session.id}))
     before = remember(policy.carves, policy.project, case.settings.names("project.protect"))
@@ -180,8 +181,8 @@ def execute(case: Case, decision: Decision, audit: Audit) -> int:
     found = look_again(before)
     for line in found:
         say(line, "warning")
-    facts = {"session": session.id, "code": outcome.code, "seconds": round(time.monotonic() - start, 3)}
-    _warn(audit.write("end", {**facts, **({"found": list(found)} if found else {}), **({"why": outcome.problem} if outcome.problem else {})}))
+    seconds = round(time.monotonic() - start, 3)
+    _warn(audit.write("end", {"session": session.id, "code": outcome.code, "seconds": seconds, "found": found, "why": outcome.problem}))
     return report(outcome, policy)
 
 
@@ -190,7 +191,13 @@ def _warn(problem: str) -> None:
         say(problem, "warning")
 
 
-def start_facts(case: Case, decision: Decision) -> dict[str, object]:
+def session_facts(decision: Decision) -> dict[str, Plain]:
+    """What `agent-sandbox ps` shows."""
+    command = list(decision.command)
+    return {"project": decision.policy.project, "backend": decision.backend.name, "command": command, "time": int(time.time())}
+
+
+def start_facts(case: Case, decision: Decision) -> dict[str, Plain]:
     policy = decision.policy
     return {
         "user": case.host.user, "pid": os.getpid(), "project": policy.project, "command": [word[:500] for word in decision.command[:50]],

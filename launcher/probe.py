@@ -134,7 +134,8 @@ def read_host() -> Host:
     try:
         person = pwd.getpwuid(os.getuid())
     except KeyError:
-        raise UserError(f"no account has the user id {os.getuid()}", hint="the home directory is read from the passwd database")
+        problem = f"no account has the user id {os.getuid()}"
+        raise UserError(problem, hint="the home directory is read from the passwd database")
     system = os.uname()
     install, entry, package = find_install()
     return Host(

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 NOT_EXECUTABLE, NOT_FOUND = 126, 127
 ENV = "/usr/bin/env"
+ENV_OPTION = "--default-signal="
+INNER_STAGE = "/launcher/inner.py"
 LONGEST_ARGUMENT = 131071  # the kernel's limit for one string
 
 
@@ -26,31 +28,57 @@ def check_command(command: Sequence[str], policy: Policy, disk: Disk) -> None:
     if any(len(word.encode("utf-8", "surrogateescape")) > LONGEST_ARGUMENT for word in command):
         raise UserError("an argument is longer than the kernel takes (128 KiB)", hint="put it in a file")
     name = command[0]
+    if not name:
+        raise UserError("the command is an empty word", hint="without a command your shell is started", code=NOT_FOUND)
     if "/" in name:
         _check_path(name if name.startswith("/") else f"{policy.cwd}/{name}", name, policy, disk)
-        return
-    places = [f"{place}/{name}" for place in policy.environment.values["PATH"].split(":") if place.startswith("/")]
-    found = [path for path in places if disk.follow(path).kind == "file"]
-    if any(policy.view.shows(disk.follow(path).real) for path in found):
-        return
-    if found:
-        raise UserError(
-            f"{printable(name)} is {printable(found[0])}, which is not visible inside the jail", code=NOT_FOUND,
-            hint=f"grant it: agent-sandbox --ro {printable(found[0].rpartition('/')[0])} …",
-        )  # fmt: skip
-    raise UserError(f"{printable(name)}: command not found", code=NOT_FOUND)
+    else:
+        _check_search(name, policy, disk)
 
 
 def _check_path(path: str, name: str, policy: Policy, disk: Disk) -> None:
-    found = disk.follow(path)
-    if not found.kind or not policy.view.shows(found.real):
+    kind, real = _follow(path, disk)
+    if not kind or not policy.view.shows(real):
         raise UserError(f"{printable(name)}: not there, or not visible inside the jail", code=NOT_FOUND)
-    if found.kind != "file" or not disk.executable(found.real):
+    if kind != "file" or not disk.executable(real):
         raise UserError(f"{printable(name)}: cannot be run: not an executable file", code=NOT_EXECUTABLE)
 
 
+def _check_search(name: str, policy: Policy, disk: Disk) -> None:
+    """Along PATH as a shell does it: an empty entry is the current directory, and what cannot be run is passed over."""
+    unseen = unfit = ""
+    for place in policy.environment.values["PATH"].split(":"):
+        path = f"{place}/{name}" if place.startswith("/") else f"{policy.cwd}/{place or '.'}/{name}"
+        kind, real = _follow(path, disk)
+        if kind != "file":
+            continue
+        if not disk.executable(real):
+            unfit = unfit or path
+        elif not policy.view.shows(real):
+            unseen = unseen or path
+        else:
+            return
+    if unseen:
+        raise UserError(
+            f"{printable(name)} is {printable(unseen)}, which is not visible inside the jail", code=NOT_FOUND,
+            hint=f"grant it: agent-sandbox --ro {printable(unseen.rpartition('/')[0])} …",
+        )  # fmt: skip
+    if unfit:
+        raise UserError(f"{printable(unfit)}: cannot be run: not an executable file", code=NOT_EXECUTABLE)
+    raise UserError(f"{printable(name)}: command not found", code=NOT_FOUND)
+
+
+def _follow(path: str, disk: Disk) -> tuple[str, str]:
+    """What is there and where it really is; links that go in circles lead nowhere."""
+    try:
+        found = disk.follow(path)
+    except UserError:
+        return "", path
+    return found.kind, found.real
+
+
 def inner_stage(host: Host) -> str:
-    return f"{host.package}/launcher/inner.py"
+    return host.package + INNER_STAGE
 
 
 def wrap_command(command: Sequence[str], host: Host, disk: Disk, ignored: Sequence[int], at_start: frozenset[int]) -> tuple[str, ...]:
@@ -58,6 +86,18 @@ def wrap_command(command: Sequence[str], host: Host, disk: Disk, ignored: Sequen
     restored = [signal.Signals(number).name.removeprefix("SIG") for number in ignored if number not in at_start]
     if not restored:
         return tuple(command)
-    if "=" not in command[0] and b"--default-signal" in (disk.read(ENV) or b""):
-        return (ENV, f"--default-signal={','.join(restored)}", "--", *command)
+    if _env_takes(command[0]) and b"--default-signal" in (disk.read(ENV) or b""):
+        return (ENV, f"{ENV_OPTION}{','.join(restored)}", "--", *command)
     return (host.python, "-I", "-S", inner_stage(host), ",".join(restored), *command)
+
+
+def _env_takes(name: str) -> bool:
+    """To `env` a word with = in it is a variable, and - an empty environment."""
+    return "=" not in name and name != "-"
+
+
+def is_wrapper(words: Sequence[str]) -> bool:
+    """Is this command line the wrapping, which is still to become the command?"""
+    if words[0] == ENV:
+        return len(words) > 1 and words[1].startswith(ENV_OPTION)
+    return len(words) > 3 and words[3].endswith(INNER_STAGE)

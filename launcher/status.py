@@ -1,4 +1,4 @@
-"""What the backend reports on its status pipe: which process is the jail's first, and how the command ended.
+"""What the backend and the guard report on the status pipe: which process is the jail's first, and how the command ended.
 
 Lines may arrive in pieces; only whole ones count.
 """
@@ -41,8 +41,12 @@ class Status:
         """The command's; None = it never started, or the backend was killed."""
         return self._number("exit-code")
 
+    def timed_out(self) -> bool:
+        """Did the guard end it at the time limit?"""
+        return any(line.startswith('{"timed-out"') for line in self._read())
+
     def stage_error(self) -> str:
-        """Why our own stage stopped before the backend."""
+        """Why our own steps stopped before the backend."""
         for line in self._read():
             if '"stage-error"' in line:
                 import json

@@ -1,29 +1,53 @@
 """What holds inside, as a page that the jail can read: so that `explain` answers there too. Pure.
 
-It holds no path that is hidden: an agent that asks about one gets the answer that it gets about a path that does not exist.
+It holds no path that is hidden: who asks about one gets the answer that they get about a path that does not exist.
+Neither does it name config files or the lists of paths in them, as they may name what is hidden.
 """
 
 from __future__ import annotations
 
+from agent_sandbox.config.keys import KEYS
+from agent_sandbox.config.kinds import shown
 from agent_sandbox.launcher.jsonline import dumps
-from agent_sandbox.launcher.view import Carving, Kind
+from agent_sandbox.launcher.view import Carving, Kind, is_below
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from agent_sandbox.config.settings import Settings
+    from agent_sandbox.launcher.jsonline import Plain
     from agent_sandbox.launcher.policy import Gap, Policy
 
 SUMMARY = "/run/agent-sandbox/summary.json"
-SHOWN = (Kind.BIND, Kind.SCRATCH, Kind.DEVICE, Kind.FILE)
+SHOWN = (Kind.BIND, Kind.SCRATCH, Kind.DEVICE, Kind.FILE, Kind.DEV, Kind.PROC)
+CARVED = {Carving.READ: "read", Carving.WRITE: "write"}
+TOLD = ("flag", "choice", "number", "size", "duration", "names", "variables")  # kinds whose values name no path
 
 
 def summarise(policy: Policy, settings: Settings, backend: str, gaps: tuple[Gap, ...]) -> str:
-    paths = [[m.path, m.kind.value, m.access.name.lower()] for m in policy.view.mounts if m.kind in SHOWN]
-    paths += [[c.path, c.carving.value, "read"] for c in policy.carves if c.carving == Carving.READ]
+    environment = policy.environment
     return dumps({
         "version": 1, "backend": backend, "project": policy.project, "home": policy.home_mode,
         "network": {"mode": policy.network.mode, "asked": policy.network.asked, "why": policy.network.why},
-        "seccomp": {"mode": policy.syscalls.mode, "nested": policy.syscalls.nested, "deny": list(policy.syscalls.deny)},
-        "removed": {name: rule for name, rule in policy.environment.removed},
-        "gaps": [gap.line() for gap in gaps], "paths": paths,
-    })  # fmt: skip
+        "seccomp": {"mode": policy.syscalls.mode, "nested": policy.syscalls.nested, "deny": policy.syscalls.deny},
+        "removed": dict(environment.removed), "changed": dict(environment.changed), "set": environment.renamed,
+        "settings": _settings(settings), "gaps": [gap.line() for gap in gaps], "paths": _paths(policy),
+    }) + "\n"  # fmt: skip
+
+
+def _settings(settings: Settings) -> dict[str, Plain]:
+    """Value and rank of each key that a layer spoke of; the others are at their defaults."""
+    held = {name: settings.values[name] for name, key in KEYS.items() if key.kind in TOLD and name in settings.values}
+    return {
+        name: [settings.names(name) if KEYS[name].listed else shown(KEYS[name], value.scalar), value.rank.name.lower()]
+        for name, value in held.items()
+        if settings.is_set(name)
+    }
+
+
+def _paths(policy: Policy) -> list[Plain]:
+    """Path, what it is, right: the deepest entry above a path decides."""
+    hidden = [mount.path for mount in policy.view.mounts if mount.kind == Kind.MASK]
+    hidden += [carve.path for carve in policy.carves if carve.carving == Carving.HIDE]
+    found = [(m.path, m.kind.value, m.access.name.lower()) for m in policy.view.mounts if m.kind in SHOWN]
+    found += [(c.path, c.carving.value, CARVED[c.carving]) for c in policy.carves if c.carving in CARVED]
+    return [entry for entry in found if not any(is_below(entry[0], path) for path in hidden)]

@@ -11,25 +11,35 @@ import signal
 import time
 
 from agent_sandbox.config.record import record
-from agent_sandbox.launcher.guard import children, run_guard
+from agent_sandbox.launcher import processes, syscalls
+from agent_sandbox.launcher.guard import end_children, run_guard
+from agent_sandbox.launcher.session import close_session
+from agent_sandbox.launcher.start import is_wrapper
 from agent_sandbox.launcher.status import Status
 from agent_sandbox.launcher.terminal import Terminal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import NoReturn
 
     from agent_sandbox.launcher.plan import Plan
+    from agent_sandbox.launcher.session import Session
 
 STOPS = frozenset({signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU})
-FORWARDED = frozenset({
-    signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2, signal.SIGALRM, signal.SIGCONT,
-    signal.SIGWINCH, signal.SIGXCPU,
-})  # fmt: skip
+HARMLESS = frozenset({signal.SIGCONT, signal.SIGWINCH})  # nobody ends by them, so nobody waits to deliver them
+FORWARDED = HARMLESS | {
+    signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2, signal.SIGALRM, signal.SIGXCPU,
+    signal.SIGVTALRM, signal.SIGPROF,
+}  # fmt: skip
+FROM_TERMINAL = STOPS | HARMLESS | {signal.SIGHUP, signal.SIGINT, signal.SIGQUIT}  # sent by the kernel: to the whole group
 WATCHED = FORWARDED | STOPS | {signal.SIGCHLD}
-GRACE = 5.0  # seconds between asking the command to end and ending it
+START_SECONDS = 1.0  # how long a signal waits for the command to be there
+YOUNG = 1.0
 STOP_SECONDS = 0.3  # how long a command may take to stop after the terminal asked for it
-TIMED_OUT = 124
+GLANCE = 0.5  # seconds between two looks at whether the command stopped itself; only where there is a terminal
+PAUSE = 0.005
+FAILED, TIMED_OUT = 125, 124
 
 
 @record
@@ -37,143 +47,139 @@ class Outcome:
     code: int
     started: bool
     timed_out: bool = False
+    interrupted: bool = False  # it died of the terminal's Ctrl-C
     problem: str = ""
 
 
-def supervise(plan: Plan, clean_up: Callable[[], None]) -> Outcome:
-    """Fork the guard, which starts the jail; wait; report how the command ended."""
+def supervise(plan: Plan, orphaned: Callable[[], None], session: Session | None = None) -> Outcome:
+    """Fork the guard, which makes the session and starts the jail; wait; report how the command ended."""
     reader, writer = os.pipe()
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_BLOCK, WATCHED)
+    syscalls.prctl(syscalls.PR_SET_CHILD_SUBREAPER, 1)  # should the guard be killed, what it held comes to us
     terminal = Terminal()
     launcher = os.getpid()
-    guard = os.fork()
+    try:
+        guard = os.fork()
+    except OSError as error:
+        return Outcome(code=FAILED, started=False, problem=f"no process can be started: {error.strerror}")
     if guard == 0:
-        _guard_and_exit(plan, reader, writer, launcher, clean_up)
+        os.close(reader)
+        _guard_and_exit(plan, writer, launcher, session, orphaned)
     os.close(writer)
-    outcome = _Watch(guard, Status(reader), plan.stage.limits.wall_time).until_it_ends()
+    outcome = _Watch(guard, Status(reader), plan.program, glances=terminal.was_ours).until_it_ends()
+    end_children()
+    if session is not None:
+        close_session(session)
     terminal.take_back(restore_modes=outcome.code != 0)
     return outcome
 
 
-def _guard_and_exit(plan: Plan, reader: int, writer: int, launcher: int, clean_up: Callable[[], None]) -> None:
-    code = 125
+def _guard_and_exit(plan: Plan, writer: int, launcher: int, session: Session | None, orphaned: Callable[[], None]) -> NoReturn:
+    code = FAILED
     try:
-        os.close(reader)
-        code = run_guard(plan, writer, launcher, clean_up)
+        code = run_guard(plan, writer, launcher, session, orphaned)
     finally:
         os._exit(code)
 
 
+def die_interrupted() -> None:
+    """As the command did: a shell that runs us in a loop goes on after an exit code, and ends after this."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    os.kill(os.getpid(), signal.SIGINT)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+
+
 class _Watch:
-    def __init__(self, guard: int, status: Status, seconds: int | None) -> None:
-        self._guard, self._status, self._seconds = guard, status, seconds
-        self._deadline = time.monotonic() + seconds if seconds is not None else None
-        self._timed_out = False
+    def __init__(self, guard: int, status: Status, backend: str, *, glances: bool) -> None:
+        self._guard, self._status, self._backend, self._glances = guard, status, backend, glances
+        self._interrupted = False
+        self._ended_by = 0  # the signal that came before there was a command to receive it
 
     def until_it_ends(self) -> Outcome:
         while True:
-            caught = self._next_signal()
+            caught = signal.sigtimedwait(WATCHED, GLANCE) if self._glances else signal.sigwaitinfo(WATCHED)
             if caught is None:
-                self._end_by_time()
+                self._stop_if_the_command_did()
             elif caught.si_signo == signal.SIGCHLD:
-                ended = self._guard_ended()
-                if ended is not None:
-                    return self._outcome(ended)
+                pid, status = os.waitpid(self._guard, os.WNOHANG)
+                if pid:
+                    return self._outcome(os.waitstatus_to_exitcode(status))
             else:
                 self._pass_on(caught)
 
-    def _next_signal(self) -> signal.struct_siginfo | None:
-        if self._deadline is None:
-            return signal.sigwaitinfo(WATCHED)
-        return signal.sigtimedwait(WATCHED, max(0.0, self._deadline - time.monotonic()))
-
-    def _guard_ended(self) -> int | None:
-        pid, status = os.waitpid(self._guard, os.WNOHANG)
-        if not pid:
-            return None
-        code = os.waitstatus_to_exitcode(status)
-        return code if code >= 0 else 128 - code
-
     def _pass_on(self, caught: signal.struct_siginfo) -> None:
-        by_a_process = caught.si_code <= 0  # the kernel's own signals, the terminal's among them, have positive codes
-        if by_a_process:
-            self._send(caught.si_signo)
-        if caught.si_signo in STOPS:
+        number = caught.si_signo
+        by_terminal = caught.si_code > 0 and number in FROM_TERMINAL
+        if by_terminal and number == signal.SIGINT:
+            self._interrupted = True
+        heard = self._has_heard() if by_terminal else processes.is_inside(caught.si_pid)
+        if not heard:
+            self._send(number)
+        if number in STOPS:
             self._stop_with_the_command()
 
+    def _has_heard(self) -> bool:
+        """Of a signal to the whole group: was the command there? A young one may have come after it: better twice than never."""
+        command = self._command(patience=0)
+        return command is not None and processes.age(command) > YOUNG
+
     def _send(self, number: int) -> None:
-        command = self._command()
+        command = self._command(patience=0 if number in HARMLESS else START_SECONDS)
         if command:
-            _kill(command, number)
-        elif number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT):
+            processes.kill(command, number)
+        elif not self._is_over() and number not in HARMLESS | STOPS and signal.getsignal(number) != signal.SIG_IGN:
+            self._ended_by = self._ended_by or number
             self._end_now()
 
-    def _command(self) -> int | None:
-        """The command is the first child of the jail's first process; it may not be there for some milliseconds yet."""
-        for _ in range(200):
+    def _command(self, patience: float) -> int | None:
+        """The first child of the jail's first process, once it is the command and can hear: until then signals are ignored there."""
+        deadline = time.monotonic() + patience
+        while True:
             first = self._status.first_process()
-            found = children(first) if first else []
-            if found:
+            found = processes.children(first)[:1] if first else []
+            if found and not self._is_ours(found[0]):
                 return found[0]
-            if first and not os.path.exists(f"/proc/{first}"):
+            if time.monotonic() >= deadline or self._is_over():
                 return None
-            time.sleep(0.005)
-        return None
+            time.sleep(PAUSE)
+
+    def _is_over(self) -> bool:
+        return self._status.exit_code() is not None or processes.state(self._guard) in ("", "Z")
+
+    def _is_ours(self, pid: int) -> bool:
+        words = processes.command_line(pid)
+        return not words or words[0] == self._backend or is_wrapper(words)
 
     def _stop_with_the_command(self) -> None:
         """The caller's shell sees only us: stop when the command did, and not when it chose to go on."""
-        command = self._command()
         deadline = time.monotonic() + STOP_SECONDS
-        while command and time.monotonic() < deadline:
-            if _is_stopped(command):
-                os.kill(os.getpid(), signal.SIGSTOP)
-                return
-            time.sleep(0.005)
+        while not self._stop_if_the_command_did() and time.monotonic() < deadline:
+            time.sleep(PAUSE)
 
-    def _end_by_time(self) -> None:
-        """First asked, then ended with everything that it started."""
-        if self._timed_out:
-            self._end_now()
-            self._deadline = None
-            return
-        self._timed_out = True
-        self._deadline = time.monotonic() + GRACE
-        command = self._command()
-        if command:
-            _kill(command, signal.SIGTERM)
-            _kill(command, signal.SIGCONT)
+    def _stop_if_the_command_did(self) -> bool:
+        command = self._command(patience=0)
+        stopped = command is not None and processes.state(command) in ("T", "t")
+        if stopped:
+            os.kill(os.getpid(), signal.SIGSTOP)
+        return stopped
 
     def _end_now(self) -> None:
         first = self._status.first_process()
-        if first:
-            _kill(first, signal.SIGKILL)
-        else:
-            for pid in children(self._guard):
-                _kill(pid, signal.SIGKILL)
+        for pid in [first] if first else processes.children(self._guard):
+            processes.kill(pid, signal.SIGKILL)
 
     def _outcome(self, ended: int) -> Outcome:
-        code = self._status.exit_code()
-        if self._timed_out:
+        """`ended` is the guard's exit code; negative = it was killed."""
+        code, problem = self._status.exit_code(), self._status.stage_error()
+        if self._status.timed_out():
             return Outcome(code=TIMED_OUT, started=True, timed_out=True)
+        if self._ended_by:
+            return Outcome(code=128 + self._ended_by, started=False)
         if code is not None:
-            return Outcome(code=code, started=True)
-        problem = self._status.stage_error()
+            return Outcome(code=code, started=True, interrupted=self._interrupted and code == 128 + signal.SIGINT)
+        if ended < 0:
+            return Outcome(code=FAILED, started=False, problem="the guard was killed, and the jail ended with it")
         if problem or ended < 128:
-            return Outcome(code=125, started=False, problem=problem or "the jail could not be built")
+            return Outcome(code=FAILED, started=False, problem=problem or "the jail could not be built")
         return Outcome(code=ended, started=self._status.first_process() is not None)
-
-
-def _kill(pid: int, number: int) -> None:
-    try:
-        os.kill(pid, number)
-    except ProcessLookupError:
-        pass
-
-
-def _is_stopped(pid: int) -> bool:
-    try:
-        with open(f"/proc/{pid}/stat", "rb") as file:
-            return file.read().rpartition(b")")[2].split()[0] in b"Tt"
-    except OSError:
-        return False

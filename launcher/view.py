@@ -31,6 +31,7 @@ class Mount:
     target: str = ""  # of a link
     content: bytes = b""  # of a file
     directory: bool = True  # for a mask: what it covers
+    optional: bool = False  # one of many found by listing: may be gone by the time it is mounted
 
 
 class Carving(enum.Enum):

@@ -31,7 +31,8 @@ def run_word(request: Request, inside: bool) -> int:
         print(f"agent-sandbox {__version__}")
         return 0
     if request.word in RESERVED:
-        raise UserError(f"`{request.word}` is kept for a part that is not in this version", hint=f"`agent-sandbox -- {request.word}` runs a program of that name")
+        problem = f"`{request.word}` is kept for a part that is not in this version"
+        raise UserError(problem, hint=f"`agent-sandbox -- {request.word}` runs a program of that name")
     module, answers_inside = ANSWERS[request.word]
     if inside and not answers_inside:
         raise UserError(f"`{request.word}` answers outside the jail only", hint="`agent-sandbox explain` works here")

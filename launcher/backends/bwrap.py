@@ -115,7 +115,8 @@ def _mount(mount: Mount, files: dict[str, str], below_bind: bool) -> tuple[str, 
     path = mount.path
     match mount.kind:
         case Kind.BIND:
-            return ("--bind" if mount.access == Access.WRITE else "--ro-bind", path, path)
+            option = "--bind" if mount.access == Access.WRITE else "--ro-bind"
+            return (f"{option}-try" if mount.optional else option, path, path)
         case Kind.SCRATCH:
             return ("--perms", "1777" if path.endswith("/tmp") else "0700", "--tmpfs", path)
         case Kind.LINK:

@@ -16,12 +16,14 @@ def choose_backend(settings: Settings, host: Host) -> Backend:
     asked = settings.text("sandbox.backend")
     if asked in ("auto", "bwrap"):
         if not host.bwrap:
-            raise UserError("bwrap is not installed", hint="apt install bubblewrap, or dnf install bubblewrap; `agent-sandbox doctor` says more")
+            hint = "apt install bubblewrap, or dnf install bubblewrap; `agent-sandbox doctor` says more"
+            raise UserError("bwrap is not installed", hint=hint)
         from agent_sandbox.launcher.backends.bwrap import Bwrap
 
         return Bwrap()
     raise UserError(
-        f"the backend {asked} is not in this version", where=settings.origin("sandbox.backend"), hint="sandbox.backend = \"auto\" takes bwrap",
+        f"the backend {asked} is not in this version", where=settings.origin("sandbox.backend"),
+        hint='sandbox.backend = "auto" takes bwrap',
     )  # fmt: skip
 
 
@@ -31,5 +33,5 @@ def check_gaps(gaps: tuple[Gap, ...], policy: Policy, backend: str) -> None:
         if gap.property in policy.required and gap.property not in policy.accepted:
             raise UserError(
                 f"{backend} cannot give {gap.property} here: {gap.reason}",
-                hint=(gap.fix or "sandbox.require asks for it") + f"; sandbox.accept_gaps = [\"{gap.property}\"] goes on without it",
+                hint=f'{gap.fix or "sandbox.require asks for it"}; sandbox.accept_gaps = ["{gap.property}"] goes on without it',
             )  # fmt: skip

@@ -151,5 +151,5 @@ class Layout:
         if kind == "link":
             self.mounts[path] = Mount(path=path, kind=Kind.LINK, target=self.disk.link(path), origin=whole.origin)
         elif kind in ("file", "directory"):
-            self.mounts[path] = Mount(path=path, kind=Kind.BIND, access=Access.READ, origin=whole.origin)
+            self.mounts[path] = Mount(path=path, kind=Kind.BIND, access=Access.READ, origin=whole.origin, optional=True)
             self._rights[path] = Access.READ

@@ -89,10 +89,12 @@ def _within_denials(asked: Asked, settings: Settings, places: Places) -> Asked:
     where = printable(grant.path)
     for denied in settings.names("filesystem.deny_writable"):
         if is_below(grant.path, denied):
-            origin = settings.origin("filesystem.deny_writable")
-            raise UserError(f"the admin keeps {printable(denied)} read-only ({grant.origin} asks to write)", where=where, hint=f"the rule stands in {origin}")
+            problem = f"the admin keeps {printable(denied)} read-only ({grant.origin} asks to write)"
+            raise UserError(problem, where=where, hint=f"the rule stands in {settings.origin('filesystem.deny_writable')}")
     if grant.path != places.home and is_below(places.home, grant.path):
-        raise UserError(f"a directory above home cannot be writable ({grant.origin})", where=where, hint="grant the directory that is needed")
+        problem = f"a directory above home cannot be writable ({grant.origin})"
+        raise UserError(problem, where=where, hint="grant the directory that is needed")
     if grant.path == places.home and not grant.origin.startswith("filesystem.home"):
-        raise UserError(f"home cannot be granted as a whole ({grant.origin})", where=where, hint="grant what is needed, or choose --home write")
+        problem = f"home cannot be granted as a whole ({grant.origin})"
+        raise UserError(problem, where=where, hint="grant what is needed, or choose --home write")
     return asked

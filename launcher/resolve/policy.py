@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from agent_sandbox.launcher.resolve.project import Places
 
 OURS = "agent-sandbox"
+BOOTSTRAP = ("agent-sandbox", "bootstrap")  # what a person starts outside, where a clone of ours is the project
 
 
 def resolve_policy(settings: Settings, host: Host, disk: Disk, places: Places, project: Found) -> Policy:
@@ -93,7 +94,10 @@ def _protect(layout: Layout, settings: Settings, disk: Disk, places: Places, pro
         if disk.kind(path):
             layout.hold(path, "self-protection" if path in (places.install, places.data, places.admin) else "filesystem.deny_writable")
     root = layout.writable_root(f"{project}/.") or project
-    carves, gaps = protect_project(project, root, settings.names("project.protect"), disk)
+    names = settings.names("project.protect")
+    if disk.kind(f"{places.data}/clones{project}/.installed"):
+        names += BOOTSTRAP
+    carves, gaps = protect_project(project, root, names, disk)
     for carve in carves:
         layout.carves.setdefault(carve.path, carve)
     return gaps

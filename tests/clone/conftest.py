@@ -31,9 +31,9 @@ class Person:
         return self.home / ".local/share/agent-sandbox"
 
     def run(
-        self, *argv: str | Path, env: Mapping[str, str] | None = None, cwd: str | Path = "/"
+        self, *argv: str | Path, env: Mapping[str, str] | None = None, cwd: str | Path = "/", timeout: float = 60
     ) -> subprocess.CompletedProcess[str]:
-        return run_as(self.user, [*self.mounted, *argv], env=env, cwd=cwd)
+        return run_as(self.user, [*self.mounted, *argv], env=env, cwd=cwd, timeout=timeout)
 
 
 @pytest.fixture

@@ -29,7 +29,8 @@ def test_a_bad_admin_file_stops_the_launch(jail: Jail) -> None:
 
 
 def test_the_admins_stricter_mode_holds_against_the_command_line(jail: Jail) -> None:
-    inside = jail.run("sh", "-c", "echo x > ~/left", options=["--home", "write"], admin={"config.toml": "[filesystem]\nhome = 'restricted'\n"})
+    admin = {"config.toml": "[filesystem]\nhome = 'restricted'\n"}
+    inside = jail.run("sh", "-c", "echo x > ~/left", options=["--home", "write"], admin=admin)
     assert inside.code == 2
     assert "Read-only file system" in inside.err
     assert "command line: filesystem.home" in inside.err

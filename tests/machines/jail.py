@@ -64,11 +64,15 @@ class Jail:
             done = users.run_as(self._runner(admin), argv, env=self._env(env), cwd=cwd or self.project)
         return Result(code=done.returncode, out=done.stdout, err=done.stderr)
 
-    def start(self, *command: str | Path, options: Sequence[str | Path] = ("--quiet",), cwd: Path | None = None, **more: int) -> subprocess.Popen[str]:
+    def start(
+        self, *command: str | Path, options: Sequence[str | Path] = ("--quiet",), cwd: Path | None = None, **more: int
+    ) -> subprocess.Popen[str]:
         """Start and go on; `more` is stdin, stdout, stderr."""
         return users.start_as(self.user, [self.program, *options, "--", *command], cwd=cwd or self.project, **more)
 
-    def outside(self, *command: str | Path, env: Mapping[str, str] | None = None, cwd: Path | None = None, input: str | None = None) -> Result:
+    def outside(
+        self, *command: str | Path, env: Mapping[str, str] | None = None, cwd: Path | None = None, input: str | None = None
+    ) -> Result:
         """The control: the same act as the same user without a jail."""
         done = users.run_as(self.user, command, env=env, cwd=cwd or self.project, input=input)
         return Result(code=done.returncode, out=done.stdout, err=done.stderr)
@@ -119,7 +123,8 @@ class _Argv:
             path.write_text(text)
         identity = [f"--reuid={self._user.uid}", f"--regid={self._user.gid}", "--init-groups"]
         switch = ["setpriv", *identity, "--"] if self._user.uid else []
-        return ["/usr/bin/unshare", "--mount", "--propagation", "private", "/bin/sh", "-c", AS_ADMIN, "sh", self._files.name, *switch, *self._words]
+        apart = ["/usr/bin/unshare", "--mount", "--propagation", "private", "/bin/sh", "-c", AS_ADMIN, "sh", self._files.name]
+        return [*apart, *switch, *self._words]
 
     def __exit__(self, *exception: object) -> None:
         if self._files is not None:

@@ -1,0 +1,45 @@
+"""What a launch costs over bare bwrap with the same mounts, in units of starting Python; and where the time goes."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from pathlib import Path
+
+from bench.place import admin_files, make_place
+from tests.machines import users
+
+HERE = Path(__file__).resolve().parent
+
+
+def main(argv: list[str]) -> int:
+    rounds = int(argv[argv.index("--rounds") + 1]) if "--rounds" in argv else 40
+    with make_place() as jail:
+        scripts = jail.copy / "bench"
+        shutil.copytree(HERE, scripts, ignore=shutil.ignore_patterns("__pycache__"))
+        words = ["/usr/bin/python3", "-I", str(scripts / "measure.py"), str(jail.copy), str(rounds)]
+        with jail.argv(admin=admin_files()) as command:
+            runner = users.current_user() if admin_files() else jail.user
+            done = users.run_as(runner, [*command[:-1], *words], env=jail.user.environment, cwd=jail.project, timeout=600)
+    if done.returncode:
+        print(done.stderr, file=sys.stderr)
+        return 1
+    return show(json.loads(done.stdout))
+
+
+def show(found: dict[str, dict[str, list[float]]]) -> int:
+    times = {name: tuple(pair) for name, pair in found["times"].items()}
+    unit, bare, ours = times["python3 -I -S -c pass"], times["bwrap, same mounts"], times["agent-sandbox -- true"]
+    print(f"{'command':28} {'wall ms':>8} {'CPU ms':>8} {'× python':>9}")
+    for name, (wall, cpu) in times.items():
+        print(f"{name:28} {wall:8.1f} {cpu:8.1f} {wall / unit[0]:9.2f}")
+    over = (ours[0] - bare[0]) / unit[0]
+    print(f"\nover bare bwrap: {ours[0] - bare[0]:.1f} ms = {over:.2f} × python3 -I -S -c pass   (limit 5, goal 3)")
+    print("\nwhere the time goes, ms:")
+    for name, milliseconds in found["phases"].items():
+        print(f"  {name:34} {milliseconds:6.2f}")
+    print("\ndearest imports, ms (-X importtime, self):")
+    for name, milliseconds in found["imports"].items():
+        print(f"  {name:34} {milliseconds:6.2f}")
+    return 0

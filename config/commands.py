@@ -1,0 +1,147 @@
+"""`agent-sandbox config …`: look at the config, check it, and change the person's own file. Reads and writes files.
+
+Not on the launch path: imports what it likes.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+
+from agent_sandbox.config import show, write
+from agent_sandbox.config.content import unknown
+from agent_sandbox.config.errors import UserError
+from agent_sandbox.config.keys import KEYS
+from agent_sandbox.config.layers import check_file, command_line_source, load
+from agent_sandbox.config.location import Where
+from agent_sandbox.config.settings import printable
+from agent_sandbox.config.tables import layout
+from agent_sandbox.config.typed import read_typed
+
+USAGE = """\
+agent-sandbox config show [--json] [KEY]...   what holds here, where it comes from, and what was not allowed
+agent-sandbox config keys [--json]            every key, its values and how the ranks combine it
+agent-sandbox config init                     write a commented config file of your own
+agent-sandbox config set KEY VALUE            change your own config file
+agent-sandbox config check [FILE]             is the config understood?
+agent-sandbox config edit                     open your own config file in $VISUAL or $EDITOR, then check it
+"""
+
+
+def run(args: tuple[str, ...], where: Where) -> int:
+    """The words after `config`; the exit status. UserError for what cannot be done."""
+    word, *rest = args or ("--help",)
+    if word in ("-h", "--help", "help"):
+        print(USAGE, end="")
+        return 0
+    if word not in COMMANDS:
+        raise UserError(f"config {word} is not a command", hint="agent-sandbox config --help lists them")
+    COMMANDS[word](tuple(rest), where)
+    return 0
+
+
+def show_settings(args: tuple[str, ...], where: Where) -> None:
+    as_json, names = _take_json(args)
+    for name in names:
+        if name not in KEYS:
+            raise unknown(name, name, command_line_source(where))
+    settings = load(where, {})
+    if as_json:
+        _print_json(show.setting_data(settings, names))
+        return
+    _print_table([("KEY", "VALUE", "FROM"), *show.setting_rows(settings, names)])
+    for clamp in settings.clamps:
+        print(clamp.line(), file=sys.stderr)
+
+
+def show_keys(args: tuple[str, ...], where: Where) -> None:
+    as_json, rest = _take_json(args)
+    _refuse_more(rest)
+    if as_json:
+        _print_json(show.key_data())
+    else:
+        _print_table(show.key_rows())
+
+
+def init(args: tuple[str, ...], where: Where) -> None:
+    _refuse_more(args)
+    print(f"wrote {write.create(_own_file(where))}")
+
+
+def set_key(args: tuple[str, ...], where: Where) -> None:
+    if len(args) != 2:
+        raise UserError("config set takes a key and a value", hint="agent-sandbox config set network.mode isolated")
+    name, text = args
+    if name not in KEYS:
+        raise unknown(name, name, command_line_source(where))
+    path = _own_file(where)
+    line = write.set_value(path, KEYS[name], read_typed(KEYS[name], text), where)
+    print(f"{path}: {printable(line)}")
+    for clamp in load(where, {}).clamps:
+        if clamp.key == name:
+            print(clamp.line(), file=sys.stderr)
+    if not KEYS[name].ready:
+        print(f"{name} is not used yet", file=sys.stderr)
+
+
+def check(args: tuple[str, ...], where: Where) -> None:
+    _refuse_more(args[1:])
+    if args:
+        check_file(os.path.join(where.cwd, args[0]), where)
+        print(f"{printable(args[0])}: understood")
+        return
+    settings = load(where, {})
+    for layer in settings.layers:
+        if layer.path:
+            print(f"{printable(layer.path)}: understood")
+    for clamp in settings.clamps:
+        print(clamp.line(), file=sys.stderr)
+
+
+def edit(args: tuple[str, ...], where: Where) -> None:
+    _refuse_more(args)
+    path = _own_file(where)
+    if not os.path.lexists(path):
+        write.create(path)
+    editor = shlex.split(os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi")
+    program = shutil.which(editor[0]) if editor else None
+    if program is None:
+        raise UserError("no editor was found", hint="set EDITOR to one, such as EDITOR=nano")
+    status = subprocess.run((program, *editor[1:], path), check=False).returncode
+    if status:
+        raise UserError(f"{program} ended with status {status}", where=path)
+    try:
+        check_file(path, where)
+    except UserError as error:
+        advice = "your edit is kept; agent-sandbox config edit opens it again"
+        raise UserError(error.problem, where=error.where, hint=f"{error.hint}; {advice}".removeprefix("; ")) from None
+
+
+COMMANDS = {"show": show_settings, "keys": show_keys, "init": init, "set": set_key, "check": check, "edit": edit}
+
+
+def _own_file(where: Where) -> str:
+    return f"{where.user_dir()}/config.toml"
+
+
+def _take_json(args: tuple[str, ...]) -> tuple[bool, tuple[str, ...]]:
+    return "--json" in args, tuple(arg for arg in args if arg != "--json")
+
+
+def _refuse_more(args: tuple[str, ...]) -> None:
+    if args:
+        raise UserError(f"{args[0]} is not expected here", hint="agent-sandbox config --help")
+
+
+def _print_table(rows: list[tuple[str, ...]]) -> None:
+    """Fitted to a terminal; one row a line for anything that reads it."""
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 100_000
+    print("\n".join(layout(rows, width)))
+
+
+def _print_json(data: object) -> None:
+    print(json.dumps(data, indent=2))

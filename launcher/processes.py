@@ -1,0 +1,73 @@
+"""Questions to /proc about other processes, and a `kill` that does not mind one that is gone."""
+
+from __future__ import annotations
+
+import os
+import time
+
+
+def children(pid: int) -> list[int]:
+    """The direct children of a process, oldest first."""
+    try:
+        with open(f"/proc/{pid}/task/{pid}/children", "rb") as file:
+            return [int(word) for word in file.read().split()]
+    except FileNotFoundError:  # the process is gone, or the kernel was built without this file
+        return scan_children(pid) if os.path.exists(f"/proc/{pid}") else []
+    except OSError:
+        return []
+
+
+def scan_children(pid: int) -> list[int]:
+    """The same by looking at every process."""
+    found = []
+    for name in os.listdir("/proc"):
+        fields = _stat(name) if name.isdecimal() else []
+        if fields and int(fields[1]) == pid:
+            found.append((int(fields[19]), int(name)))
+    return [one for _, one in sorted(found)]
+
+
+def state(pid: int) -> str:
+    """R, S, D, T (stopped), t (traced), Z (ended, not collected); "" = gone."""
+    fields = _stat(str(pid))
+    return fields[0].decode() if fields else ""
+
+
+def age(pid: int) -> float:
+    """Seconds since the process was made; 0 = it is gone."""
+    fields = _stat(str(pid))
+    return time.clock_gettime(time.CLOCK_BOOTTIME) - int(fields[19]) / os.sysconf("SC_CLK_TCK") if fields else 0.0
+
+
+def is_inside(pid: int) -> bool:
+    """Is it in a PID namespace below ours?"""
+    try:
+        with open(f"/proc/{pid}/status", "rb") as file:
+            numbers = file.read().partition(b"\nNSpid:")[2].partition(b"\n")[0]
+    except OSError:
+        return False
+    return len(numbers.split()) > 1
+
+
+def command_line(pid: int) -> list[str]:
+    try:
+        with open(f"/proc/{pid}/cmdline", "rb") as file:
+            return [os.fsdecode(word) for word in file.read(4096).split(b"\0")]
+    except OSError:
+        return []
+
+
+def kill(pid: int, number: int) -> None:
+    try:
+        os.kill(pid, number)
+    except ProcessLookupError:
+        pass
+
+
+def _stat(pid: str) -> list[bytes]:
+    """The fields of /proc/PID/stat from the state on: a name before them may hold anything."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            return file.read().rpartition(b")")[2].split()
+    except OSError:
+        return []

@@ -1,0 +1,56 @@
+"""Something that may fail, or end the process that does it, is done in a child: how it ended, and what it said."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from agent_sandbox.config.errors import UserError
+from agent_sandbox.config.record import record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+FAILED = 125
+
+
+@record
+class Ended:
+    code: int
+    out: str
+    err: str
+
+
+def in_child(act: Callable[[], int]) -> Ended:
+    sys.stdout.flush()
+    sys.stderr.flush()
+    out, err = os.memfd_create("out"), os.memfd_create("err")
+    pid = os.fork()
+    if pid == 0:
+        _act_and_exit(act, out, err)
+    code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    return Ended(code=code if code >= 0 else 128 - code, out=_read(out), err=_read(err))
+
+
+def _act_and_exit(act: Callable[[], int], out: int, err: int) -> None:
+    """Never returns: the caller's own work must not be done twice."""
+    code = FAILED
+    try:
+        for source, target in ((os.open(os.devnull, os.O_RDONLY), 0), (out, 1), (err, 2)):
+            os.dup2(source, target)
+        code = act()
+        sys.stdout.flush()
+    except UserError as error:
+        os.write(2, str(error).encode("utf-8", "backslashreplace"))
+        code = error.code
+    except BaseException as error:
+        os.write(2, repr(error).encode("utf-8", "backslashreplace"))
+    finally:
+        os._exit(code)
+
+
+def _read(handle: int) -> str:
+    with os.fdopen(handle, "rb") as file:
+        file.seek(0)
+        return file.read(1 << 20).decode("utf-8", "replace")

@@ -1,0 +1,100 @@
+"""`agent-sandbox explain …`: verdict, rule and origin of a key, path, variable or system call, by what decides it.
+
+Inside a jail the answer comes from the page that the launch left there.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+
+from agent_sandbox.config.errors import UserError
+from agent_sandbox.config.keys import KEYS, SECTIONS
+from agent_sandbox.config.show import setting_rows
+from agent_sandbox.launcher.launch import Case, open_case
+from agent_sandbox.launcher.policy import Syscalls
+from agent_sandbox.launcher.probe import printable
+from agent_sandbox.launcher.resolve.network import resolve_network
+from agent_sandbox.launcher.seeing.answer import Answer, put_answer
+from agent_sandbox.launcher.seeing.calls import explain_call
+from agent_sandbox.launcher.seeing.output import take_json
+from agent_sandbox.launcher.seeing.paths import explain_path
+from agent_sandbox.launcher.seeing.variables import explain_variable
+from agent_sandbox.launcher.summary import SUMMARY
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from agent_sandbox.launcher.policy import Request
+
+USAGE = "agent-sandbox [OPTIONS] explain [--json] KEY | path P | env NAME | syscall NAME"
+RULES = {
+    "union": "entries add up; none that a higher rank set can go",
+    "strictest": "a lower rank may equal or harden",
+    "narrow": "each rank may only narrow what a higher one allows",
+    "vetoed": "entries add up, less what a higher rank denies",
+    "least": "the smallest number counts",
+    "admin": "only an admin may set it",
+    "last": "a preference: the lower rank wins unless it is locked",
+}
+
+
+def run(request: Request) -> int:
+    as_json, words = take_json(request.command, request.json)
+    kind, subject = read_question(words)
+    if os.path.exists(SUMMARY):
+        from agent_sandbox.launcher.seeing.inside import explain_inside
+
+        answer = explain_inside(kind, subject)
+    else:
+        answer = EXPLAINED[kind](subject, open_case(request))
+    put_answer(answer, as_json)
+    return 0
+
+
+def read_question(words: tuple[str, ...]) -> tuple[str, str]:
+    if len(words) == 2 and words[0] in EXPLAINED and words[1] and words[0] != "key":
+        return words[0], words[1]
+    if len(words) == 1 and words[0] in KEYS:
+        return "key", words[0]
+    problem = f"{printable(' '.join(words))}: there is no such thing to explain" if words else "explain what?"
+    near = difflib.get_close_matches(words[0], [*KEYS, *EXPLAINED], 1) if words else []
+    if words and words[0] in SECTIONS:
+        near = [" or ".join(SECTIONS[words[0]])]
+    is_usage = not near or near[0] in EXPLAINED
+    raise UserError(problem, hint=f"usage: {USAGE}" if is_usage else f"did you mean {near[0]}?")
+
+
+def explain_key(name: str, case: Case) -> Answer:
+    key, settings = KEYS[name], case.settings
+    rows = [(value, origin) for _, value, origin in setting_rows(settings, (name,))]
+    notes = [key.help, *(clamp.line() for clamp in settings.clamps if clamp.key == name)]
+    if not key.ready:
+        notes.append("takes effect with a later part" + ("; a launch is refused" if name in settings.unready() else ""))
+    if name == "network.mode":
+        notes += _delivered(case)
+    count = len(settings.entries(name)) if key.listed else 0
+    return Answer(
+        subject=name, verdict=f"{count} entries" if count else rows[0][0],
+        rule=f"{key.rule}: {RULES[key.rule]}" + (f" ({key.veto})" if key.veto else ""),
+        origin=settings.origin(name), values=tuple(rows) if count else (), notes=tuple(notes),
+    )  # fmt: skip
+
+
+def _delivered(case: Case) -> list[str]:
+    try:
+        network = resolve_network(case.settings)
+    except UserError as error:
+        return [error.problem]
+    return [f"inside it is {network.mode}: {network.why}"] if network.why else []
+
+
+def _explain_call(name: str, case: Case) -> Answer:
+    settings = case.settings
+    syscalls = Syscalls(
+        mode=settings.text("seccomp.mode"), nested=settings.flag("sandbox.nested_userns"),
+        deny=settings.names("seccomp.deny"),
+    )  # fmt: skip
+    return explain_call(name, syscalls, case.host.machine, settings.origin)
+
+
+EXPLAINED = {"key": explain_key, "path": explain_path, "env": explain_variable, "syscall": _explain_call}

@@ -1,0 +1,201 @@
+"""The law of the ranks, said a second time: from what was written in the layers, by code that merging has no part in.
+
+`is_weaker_than_admin` compares Settings with the words of the admin's files; `is_wider` two Settings with each other.
+Each answers with the first key that breaks the law, or with nothing.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+from pathlib import PurePosixPath
+
+from agent_sandbox.config.keys import KEYS, Key
+from agent_sandbox.config.settings import Settings
+from tests.unit.config.cases import Case, shipped
+
+SIZES = {"1K": 1024, "4G": 4 * 1024**3, "2m": 120, "1-00:00:00": 86400, "unlimited": float("inf")}
+DENYING = ("filesystem.deny_writable", "filesystem.deny_devices", "sockets.deny")
+
+
+def is_weaker_than_admin(settings: Settings, case: Case) -> str:
+    """effective ⊒ admin, in every key the admin speaks of."""
+    for key in KEYS.values():
+        said = [layer[key.name] for layer in case.admin if key.name in layer]
+        if not ADMIN_LAW[key.rule](key, said, settings, case):
+            return f"{key.name}: {said} came to {held(settings, key)}"
+        if key.name in case.locked and not holds_as_locked(key, settings, case):
+            return f"{key.name} is locked, and came to {held(settings, key)}"
+    return ""
+
+
+def is_wider(settings: Settings, than: Settings) -> str:
+    """Does any key permit what it did not permit before?"""
+    for key in KEYS.values():
+        mine, theirs = held(settings, key), held(than, key)
+        if not NOT_WIDER[key.rule](key, mine, theirs):
+            return f"{key.name}: {mine} is wider than {theirs}"
+    return ""
+
+
+def held(settings: Settings, key: Key) -> object:
+    """The effective value by the public accessors; None for an unset narrow list."""
+    if key.rule == "narrow" and not settings.is_set(key.name):
+        return None
+    if key.kind == "table":
+        return settings.table(key.name)
+    if key.kind in ("names", "variables", "paths", "within"):
+        return set(settings.names(key.name))
+    if key.kind == "tables":
+        return settings.tables(key.name)
+    if key.kind == "flag":
+        return settings.flag(key.name)
+    if key.kind in ("text", "choice"):
+        return settings.text(key.name) or settings.text(key.at_most or key.name)
+    number = settings.number(key.name)
+    return float("inf") if number is None else number
+
+
+def shipped_entries(name: str) -> set[str]:
+    return {entry.value for entry in shipped().values[name].entries} if name in shipped().values else set()
+
+
+def amount(said: object) -> float:
+    return SIZES[said] if isinstance(said, str) else float(said)  # type: ignore[arg-type]
+
+
+# effective ⊒ what the admin's layers said, rule by rule
+
+
+def union_law(key: Key, said: list[object], settings: Settings, case: Case) -> bool:
+    return all(set(entries) <= held(settings, key) for entries in said)  # type: ignore[call-overload,operator]
+
+
+def strictest_law(key: Key, said: list[object], settings: Settings, case: Case) -> bool:
+    bound = (said or [key.choices[-1]])[-1]
+    permitted = {case.defaults.get(key.name), *(said or [])}
+    if held(settings, key) in key.admin_values and held(settings, key) not in permitted:
+        return False
+    other = held(settings, KEYS[key.at_most]) if key.at_most else bound
+    return stricter(key, held(settings, key), bound) and stricter(key, held(settings, key), other)
+
+
+def least_law(key: Key, said: list[object], settings: Settings, case: Case) -> bool:
+    return not said or held(settings, key) <= amount(said[-1])  # type: ignore[operator]
+
+
+def narrow_law(key: Key, said: list[object], settings: Settings, case: Case) -> bool:
+    return not said or spans_no_more(key, held(settings, key), set(said[-1]))  # type: ignore[call-overload]
+
+
+def vetoed_law(key: Key, said: list[object], settings: Settings, case: Case) -> bool:
+    """Nothing holds that the admin denies; nor, but by the admin's word, what a shipped list for admins denies."""
+    own = {entry for entries in said for entry in entries}  # type: ignore[attr-defined]
+    denied = {entry for layer in case.admin for entry in layer.get(key.veto, [])}  # type: ignore[attr-defined]
+    listed = shipped_entries(key.veto) if KEYS[key.veto].rule == "admin" else set()
+    for entry in held(settings, key):  # type: ignore[attr-defined]
+        if any(is_named(key, veto, entry) for veto in (denied if entry in own else denied | listed)):
+            return False
+    return key.kind != "table" or table_law(key, said, settings, denied)
+
+
+def table_law(key: Key, said: list[object], settings: Settings, denied: set[str]) -> bool:
+    """What the admin set, stays as set."""
+    wanted = {name: text for table in said for name, text in table.items()}  # type: ignore[attr-defined]
+    free = {name: text for name, text in wanted.items() if not any(is_named(key, veto, name) for veto in denied)}
+    return free.items() <= held(settings, key).items()  # type: ignore[attr-defined,no-any-return]
+
+
+def admin_law(key: Key, said: list[object], settings: Settings, case: Case) -> bool:
+    default = case.defaults.get(key.name)
+    if key.kind == "text":
+        return bool(held(settings, key) == [default or "", *said][-1])
+    words = {entry for entries in (default or (), *said) for entry in entries}  # type: ignore[attr-defined]
+    return bool(held(settings, key) == shipped_entries(key.name) | words)
+
+
+def last_law(key: Key, said: list[object], settings: Settings, case: Case) -> bool:
+    """A preference: whoever speaks last, person before admin before default; lists add up within the rank."""
+    if key.name in case.locked:
+        return True
+    person = [layer[key.name] for layer in (*case.person, case.command_line) if key.name in layer]
+    default = [case.defaults[key.name]] if key.name in case.defaults else []
+    words = person or said or default
+    return not words or same(key, words, held(settings, key))
+
+
+ADMIN_LAW = {
+    "union": union_law, "strictest": strictest_law, "narrow": narrow_law, "vetoed": vetoed_law, "least": least_law,
+    "admin": admin_law, "last": last_law,
+}  # fmt: skip
+
+
+def holds_as_locked(key: Key, settings: Settings, case: Case) -> bool:
+    """Nobody below the admin changed it."""
+    alone = case.admin_alone().settle()
+    if key.rule == "vetoed":  # what others hide or block still goes
+        return set(held(settings, key)) <= set(held(alone, key))  # type: ignore[call-overload]
+    if key.at_most:  # locked is what is said of it; the key that bounds it goes its own way
+        said = [layer[key.name] for layer in (case.defaults, *case.admin) if key.name in layer]
+        bounds = [*said[-1:], held(settings, KEYS[key.at_most])]
+        return held(settings, key) == min(bounds, key=key.choices.index)
+    return held(settings, key) == held(alone, key)
+
+
+def same(key: Key, words: list[object], value: object) -> bool:
+    if key.kind == "names":
+        return value == {entry for entries in words for entry in entries}  # type: ignore[attr-defined]
+    if key.kind == "tables":
+        return value == tuple(words[-1])  # type: ignore[arg-type]
+    return value == (amount(words[-1]) if key.kind in ("number", "size", "duration") else words[-1])
+
+
+# one effective value permits no more than another
+
+
+def more_entries(key: Key, mine: object, theirs: object) -> bool:
+    return mine >= theirs  # type: ignore[operator,no-any-return]
+
+
+def fewer_entries(key: Key, mine: object, theirs: object) -> bool:
+    return set(mine) <= set(theirs)  # type: ignore[call-overload]
+
+
+def stricter(key: Key, mine: object, theirs: object) -> bool:
+    return key.choices.index(mine) <= key.choices.index(theirs)  # type: ignore[arg-type]
+
+
+def less(key: Key, mine: object, theirs: object) -> bool:
+    return mine <= theirs  # type: ignore[operator,no-any-return]
+
+
+def spans_no_more(key: Key, mine: object, theirs: object) -> bool:
+    if theirs is None:
+        return True
+    if mine is None:
+        return False
+    if key.kind != "paths":
+        return set(mine) <= set(theirs)  # type: ignore[call-overload]
+    return all(any(PurePosixPath(path).is_relative_to(top) for top in theirs) for path in mine)  # type: ignore[attr-defined]
+
+
+def denies_as_much(key: Key, mine: object, theirs: object) -> bool:
+    return mine >= theirs if key.name in DENYING else mine == theirs  # type: ignore[operator,no-any-return]
+
+
+NOT_WIDER = {
+    "union": more_entries, "strictest": stricter, "narrow": spans_no_more, "vetoed": fewer_entries, "least": less,
+    "admin": denies_as_much, "last": lambda key, mine, theirs: mine == theirs,
+}  # fmt: skip
+
+
+def is_named(key: Key, veto: str, entry: str) -> bool:
+    """Does the veto key's entry stand for this one?"""
+    if key.kind in ("variables", "table"):
+        if veto.endswith("/i"):
+            return fnmatch.fnmatchcase(entry.removesuffix("/i").lower(), veto[:-2].lower())
+        return fnmatch.fnmatchcase(entry.removesuffix("/i"), veto)
+    if key.kind == "paths":
+        steps, wanted = PurePosixPath(entry).parts, PurePosixPath(veto).parts
+        fits = fnmatch.fnmatchcase if KEYS[key.veto].globs else str.__eq__
+        return len(steps) >= len(wanted) and all(map(fits, steps, wanted))
+    return entry == veto
