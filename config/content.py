@@ -81,14 +81,16 @@ def unknown(name: str, place: str, source: Source) -> UserError:
     """The error for a name that is no key, written at `place`."""
     import difflib
 
-    near = difflib.get_close_matches(name, [*KEYS, *SECTIONS], 1)
+    near = [key for key in KEYS if key.endswith(f".{name}")] or difflib.get_close_matches(name, [*KEYS, *SECTIONS], 1)
     hint = "agent-sandbox config keys lists them all"
     if name == MATCH:
         hint = "[match] belongs in a file of conf.d, or in an admin's file"
     elif name in (DEFAULTS, LOCKED):
         hint = "only an admin's file may hold it"
+    elif name in KEYS:
+        hint = "write it without quotes"
     elif near:
-        hint = f"did you mean {near[0]}? ({hint})"
+        hint = f"did you mean {' or '.join(near)}? ({hint})"
     return UserError(f"{name} is not a key", where=source.place(place), hint=hint)
 
 

@@ -50,11 +50,13 @@ def is_inside(pid: int) -> bool:
 
 
 def command_line(pid: int) -> list[str]:
+    """The first words of it; none while the process is becoming another program, and when it has ended."""
     try:
         with open(f"/proc/{pid}/cmdline", "rb") as file:
-            return [os.fsdecode(word) for word in file.read(4096).split(b"\0")]
+            text = file.read(4096)
     except OSError:
         return []
+    return [os.fsdecode(word) for word in text.split(b"\0")] if text else []
 
 
 def kill(pid: int, number: int) -> None:

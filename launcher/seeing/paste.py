@@ -1,4 +1,4 @@
-"""A decision becomes a command that can be pasted into bash and builds the same jail. Pure given a Disk.
+"""A decision becomes a command that can be pasted into bash and builds the same jail. Reads the limits that hold.
 
 Our stage (namespaces, mounts below what is writable, limits, open files) is a small script in front of the backend.
 What a shell cannot do is said in a comment, so that what is pasted is not silently weaker.
@@ -88,9 +88,11 @@ def _carves(case: Case, decision: Decision) -> Iterator[str]:
     """All of them put in place from the top down, then made read-only: a copy of a read-only mount is read-only too."""
     carves = [(carve, quote_inside(carve.path)) for carve in decision.plan.stage.carves]
     for carve, path in carves:
+        kind = case.disk.kind(carve.path)
         if carve.carving != Carving.HIDE:
             yield f"mount --rbind {path} {path}"
-        elif case.disk.kind(carve.path) == "directory":
+        elif kind in ("directory", ""):
+            yield from [] if kind else [f"mkdir -p {path}"]  # of our own, which must not be made from inside
             yield f"mount -t tmpfs -o mode=0000,nosuid,nodev none {path}"
         else:
             yield f"mount --bind /dev/null {path}"

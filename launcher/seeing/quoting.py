@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 
 PLAIN = re.compile(r"[A-Za-z0-9_./:=@%+,-]+")
@@ -33,4 +32,4 @@ def reference(name: str) -> str:
 def _escaped(char: str) -> str:
     if char in "'\\":
         return f"\\{char}"
-    return char if char.isprintable() else "".join(f"\\x{byte:02x}" for byte in os.fsencode(char))
+    return char if char.isprintable() else "".join(f"\\x{byte:02x}" for byte in char.encode("utf-8", "surrogateescape"))

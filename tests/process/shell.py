@@ -24,7 +24,7 @@ class Shell:
     def __init__(self, jail: Jail, *argv: str, wait_for_prompt: bool = True) -> None:
         self.screen = pyte.Screen(COLUMNS, ROWS)
         stream = pyte.Stream(self.screen)
-        env = {**jail.user.environment, "TERM": "linux", "PS1": "[$?]> "}
+        env = {**jail.user.environment, "TERM": "linux"}
         words = [str(word) for word in argv] or ["/bin/bash", "--norc", "--noprofile", "--noediting", "-i"]
         self.child = pexpect.spawn(
             words[0], words[1:], env=env, cwd=str(jail.project), dimensions=(ROWS, COLUMNS), timeout=15,
@@ -34,6 +34,7 @@ class Shell:
         self.child.logfile_read = _Tee(stream.feed)
         self.code = 0
         if wait_for_prompt:
+            self.type("PS1='[$?]> '")
             self.prompt()
             self.run(f"alias a='{jail.program} --quiet --'")
 
