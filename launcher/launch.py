@@ -17,7 +17,7 @@ from agent_sandbox.launcher.resolve.policy import resolve_policy
 from agent_sandbox.launcher.resolve.project import find_places, find_project
 from agent_sandbox.launcher.say import say
 from agent_sandbox.launcher.start import check_command, wrap_command
-from agent_sandbox.launcher.view import Kind, Mount, View, in_order
+from agent_sandbox.launcher.view import Carving, Kind, Mount, View, in_order
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from agent_sandbox.launcher.probe import Found
     from agent_sandbox.launcher.resolve.project import Places
     from agent_sandbox.launcher.supervise import Outcome
+    from agent_sandbox.launcher.view import Carve
 
 MOST_ARGUMENTS = 1 << 21  # bytes: what the kernel takes for arguments and environment with the usual stack limit
 
@@ -129,8 +130,10 @@ def announce(case: Case, decision: Decision) -> None:
     """One line on what was built; one each for what was put back and what is missing, also when quiet."""
     for clamp in case.settings.clamps:
         say(clamp.line(), "warning")
-    for gap in (*decision.gaps, *decision.policy.weaknesses):
+    for gap in decision.gaps:
         say(gap.line(), "warning")
+    for weakness in decision.policy.weaknesses:
+        say(weakness.weak_line(), "warning")
     if not case.settings.flag("sandbox.quiet"):
         say(start_line(case, decision), "quiet")
 
@@ -169,6 +172,7 @@ def execute(case: Case, decision: Decision, audit: Audit) -> int:
     session = sessions.open_session(case.host.uid, session_facts(decision))
     start = time.monotonic()
     _warn(audit.write("start", {**start_facts(case, decision), "session": session.id}))
+    make_own_places(policy.carves)
     before = remember(policy.carves, policy.project, case.settings.names("project.protect"))
 
     def clean_up() -> None:
@@ -184,6 +188,13 @@ def execute(case: Case, decision: Decision, audit: Audit) -> int:
     seconds = round(time.monotonic() - start, 3)
     _warn(audit.write("end", {"session": session.id, "code": outcome.code, "seconds": seconds, "found": found, "why": outcome.problem}))
     return report(outcome, policy)
+
+
+def make_own_places(carves: tuple[Carve, ...]) -> None:
+    """Made now, so that they can be hidden: made by the agent in a writable home, the next launch would believe them."""
+    for carve in carves:
+        if carve.carving == Carving.HIDE and carve.origin == "self-protection":
+            os.makedirs(carve.path, mode=0o700, exist_ok=True)
 
 
 def _warn(problem: str) -> None:
@@ -202,7 +213,8 @@ def start_facts(case: Case, decision: Decision) -> dict[str, Plain]:
     return {
         "user": case.host.user, "pid": os.getpid(), "project": policy.project, "command": [word[:500] for word in decision.command[:50]],
         "backend": decision.backend.name, "home": policy.home_mode, "network": policy.network.mode, "network_asked": policy.network.asked,
-        "removed": len(policy.environment.removed), "gaps": [gap.line() for gap in (*decision.gaps, *policy.weaknesses)],
+        "removed": len(policy.environment.removed), "gaps": [gap.line() for gap in decision.gaps],
+        "weaknesses": [gap.weak_line() for gap in policy.weaknesses],
         "clamps": [clamp.line() for clamp in case.settings.clamps],
     }  # fmt: skip
 

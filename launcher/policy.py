@@ -93,7 +93,14 @@ class Gap:
     fix: str = ""
 
     def line(self) -> str:
-        return f"{self.property} is not enforced: {self.reason}" + (f" ({self.fix})" if self.fix else "")
+        return f"{self.property} is not enforced: {self.reason}{self._advice()}"
+
+    def weak_line(self) -> str:
+        """For a gap that comes with what was asked for, whatever the backend."""
+        return f"weak point in {self.property}: {self.reason}{self._advice()}"
+
+    def _advice(self) -> str:
+        return f" ({self.fix})" if self.fix else ""
 
 
 @record

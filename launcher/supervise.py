@@ -117,7 +117,7 @@ class _Watch:
         if not heard:
             self._send(number)
         if number in STOPS:
-            self._stop_with_the_command()
+            self._stop_with_the_command(number)
 
     def _has_heard(self) -> bool:
         """Of a signal to the whole group: was the command there? A young one may have come after it: better twice than never."""
@@ -151,17 +151,19 @@ class _Watch:
         words = processes.command_line(pid)
         return not words or words[0] == self._backend or is_wrapper(words)
 
-    def _stop_with_the_command(self) -> None:
+    def _stop_with_the_command(self, number: int) -> None:
         """The caller's shell sees only us: stop when the command did, and not when it chose to go on."""
         deadline = time.monotonic() + STOP_SECONDS
-        while not self._stop_if_the_command_did() and time.monotonic() < deadline:
+        while not self._stop_if_the_command_did(number) and time.monotonic() < deadline:
             time.sleep(PAUSE)
 
-    def _stop_if_the_command_did(self) -> bool:
+    def _stop_if_the_command_did(self, number: int = signal.SIGSTOP) -> bool:
         command = self._command(patience=0)
         stopped = command is not None and processes.state(command) in ("T", "t")
         if stopped:
-            os.kill(os.getpid(), signal.SIGSTOP)
+            os.kill(os.getpid(), number)
+            mask = signal.pthread_sigmask(signal.SIG_UNBLOCK, {number})  # here we stop, until somebody continues us
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         return stopped
 
     def _end_now(self) -> None:

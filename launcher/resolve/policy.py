@@ -5,6 +5,7 @@ from __future__ import annotations
 from agent_sandbox.config.errors import UserError
 from agent_sandbox.launcher.policy import Access, Gap, Policy, Property, Syscalls
 from agent_sandbox.launcher.resolve.accounts import group_file, passwd_file
+from agent_sandbox.launcher.resolve.carves import settle
 from agent_sandbox.launcher.resolve.devices import resolve_devices
 from agent_sandbox.launcher.resolve.environment import TOOLS, resolve_environment
 from agent_sandbox.launcher.resolve.filesystem import Layout
@@ -14,7 +15,7 @@ from agent_sandbox.launcher.resolve.limits import resolve_limits
 from agent_sandbox.launcher.resolve.network import resolve_network
 from agent_sandbox.launcher.resolve.project import check_project
 from agent_sandbox.launcher.resolve.protect import protect_project
-from agent_sandbox.launcher.view import Carving, Kind, Mount, View, by_depth, in_order, is_below
+from agent_sandbox.launcher.view import Carving, Kind, Mount, View, in_order, is_below
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def resolve_policy(settings: Settings, host: Host, disk: Disk, places: Places, p
     return Policy(
         project=project.real, cwd=_start_directory(host, project), home=host.home,
         home_mode=settings.text("filesystem.home"), view=view,
-        carves=tuple(sorted(layout.carves.values(), key=lambda carve: by_depth(carve.path))),
+        carves=settle(layout.carves.values()),
         environment=resolve_environment(settings, host), network=network,
         syscalls=Syscalls(
             mode=settings.text("seccomp.mode"), nested=settings.flag("sandbox.nested_userns"), deny=settings.names("seccomp.deny"),

@@ -1,4 +1,4 @@
-"""Parts of the project that run outside the jail later become carves: read-only, with their parents pinned. Pure given a Disk."""
+"""Parts of the project that run outside the jail later become read-only carves. Pure given a Disk."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def protect_project(project: str, root: str, names: Iterable[str], disk: Disk) -> tuple[list[Carve], list[Gap]]:
-    """A directory above a read-only entry is pinned as a mount point: renaming it would carry the protection away."""
+    """What is there of the names, as carves; a link cannot be held in place, and is named."""
     carves: dict[str, Carve] = {}
     gaps: list[Gap] = []
     for name in names:
@@ -22,8 +22,6 @@ def protect_project(project: str, root: str, names: Iterable[str], disk: Disk) -
         if kind == "link":
             gaps.append(_link_gap(path))
         elif kind:
-            for parent in _between(project, path):
-                carves.setdefault(parent, Carve(root=root, path=parent, carving=Carving.PIN, origin=f"project.protect {name}"))
             carves[path] = Carve(root=root, path=path, carving=Carving.READ, origin=f"project.protect {name}")
     return list(carves.values()), list({gap.reason: gap for gap in gaps}.values())
 
@@ -37,11 +35,6 @@ def _reach(project: str, name: str, disk: Disk) -> tuple[str, str]:
         if kind != "directory":
             break
     return path, kind
-
-
-def _between(project: str, path: str) -> list[str]:
-    parts = path[len(project) + 1 :].split("/")[:-1]
-    return ["/".join([project, *parts[: i + 1]]) for i in range(len(parts))]
 
 
 def _link_gap(path: str) -> Gap:

@@ -62,8 +62,7 @@ class Shell:
 
     def rows(self) -> list[str]:
         """The screen as a person sees it now."""
-        with contextlib.suppress(pexpect.TIMEOUT):
-            self.child.expect(r"\Z\A", timeout=0.2)  # never true: read what has come
+        self.child.expect([pexpect.TIMEOUT, pexpect.EOF], timeout=0.1)  # read what has come
         return [row.rstrip() for row in self.screen.display]
 
     def resize(self, rows: int, columns: int) -> None:

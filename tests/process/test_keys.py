@@ -112,6 +112,7 @@ def test_a_background_command_that_reads_the_terminal_stops_until_fg(outer: Shel
     outer.run("a cat &")
     assert until(lambda: "Stopped" in outer.run("jobs"), 5)
     outer.type("fg")
+    outer.see("-- cat\r\n")
     outer.type("hello")
     outer.see("hello\r\nhello\r\n")
     outer.key("d")
