@@ -146,7 +146,7 @@ def _read_duration(text: str) -> int | None:
         return int(text[:-1]) * _SECONDS[text[-1]]
     days, dash, clock = text.rpartition("-")
     parts = clock.split(":")
-    if not all(map(_whole, [*parts, days or "0"])) or len(parts) > 3 or not (dash or len(parts) == 3):
+    if not all(map(_whole, [*parts, days if dash else "0"])) or len(parts) > 3 or not (dash or len(parts) == 3):
         return None
     hours, minutes, seconds = (int(part) for part in (*parts, "0", "0")[:3])
     return ((int(days or "0") * 24 + hours) * 60 + minutes) * 60 + seconds

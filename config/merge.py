@@ -74,7 +74,7 @@ class Merge:
     def _join(self, key: Key, held: Value | None, said: Value, rank: Rank) -> Value:
         rule, reason = RULES[key.rule], "a higher rank sets it"
         value = said if held is None else rule.join(key, held, said)
-        for by, why in self._bounds(key, rank, held):
+        for by, why in self._bounds(key, said, rank, held):
             bounded = rule.bound(key, value, by)
             if (bounded.scalar, bounded.entries) != (value.scalar, value.entries):
                 reason = why
@@ -82,14 +82,14 @@ class Merge:
         self._clamp(key, said, _lost(key, said, value), reason)
         return value
 
-    def _bounds(self, key: Key, rank: Rank, held: Value | None) -> Iterator[tuple[Value, str]]:
+    def _bounds(self, key: Key, said: Value, rank: Rank, held: Value | None) -> Iterator[tuple[Value, str]]:
         """The values that this rank may not weaken, and why."""
         if key.rule == "vetoed" or rank in (Rank.DEFAULT, Rank.ADMIN):
             return
         by = self.admin.get(key.name)
         if by is not None:
             yield by, f"{by.layer} sets it"
-        elif key.admin_values and self.defaults[key.name].scalar not in key.admin_values:
+        elif said.scalar in key.admin_values and self.defaults[key.name].scalar not in key.admin_values:
             loosest = [choice for choice in key.choices if choice not in key.admin_values][-1]
             yield replace(self.defaults[key.name], scalar=loosest), "only an admin may choose that"
         if rank is Rank.REPOSITORY and held is not None:

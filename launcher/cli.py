@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 WORDS = {
     "doctor": "is this machine ready, and if not, what to do",
     "explain": "why something is as it is: explain KEY | path P | env NAME | syscall NAME",
-    "config": "show, check and change the settings: config show | keys | init | set | check | edit",
+    "config": "the settings: config show | keys | init | set | check | edit",
     "audit": "the log of launches: audit show | verify",
     "ps": "the sessions that are running",
     "help": "this page",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 
 
 def children(pid: int) -> list[int]:
@@ -31,22 +30,6 @@ def state(pid: int) -> str:
     """R, S, D, T (stopped), t (traced), Z (ended, not collected); "" = gone."""
     fields = _stat(str(pid))
     return fields[0].decode() if fields else ""
-
-
-def age(pid: int) -> float:
-    """Seconds since the process was made; 0 = it is gone."""
-    fields = _stat(str(pid))
-    return time.clock_gettime(time.CLOCK_BOOTTIME) - int(fields[19]) / os.sysconf("SC_CLK_TCK") if fields else 0.0
-
-
-def is_inside(pid: int) -> bool:
-    """Is it in a PID namespace below ours?"""
-    try:
-        with open(f"/proc/{pid}/status", "rb") as file:
-            numbers = file.read().partition(b"\nNSpid:")[2].partition(b"\n")[0]
-    except OSError:
-        return False
-    return len(numbers.split()) > 1
 
 
 def command_line(pid: int) -> list[str]:

@@ -1,4 +1,4 @@
-"""The command as typed becomes what the jail runs first: found, or refused as a shell would; wrapped to restore signals. Pure given a Disk."""
+"""The command as typed becomes what the jail runs first: found or refused as by a shell, signals restored. Pure given a Disk."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import signal
 
 from agent_sandbox.config.errors import UserError
 from agent_sandbox.launcher.probe import printable
+from agent_sandbox.launcher.view import Kind
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def check_command(command: Sequence[str], policy: Policy, disk: Disk) -> None:
 
 
 def _check_path(path: str, name: str, policy: Policy, disk: Disk) -> None:
-    kind, real = _follow(path, disk)
+    kind, real = _follow(path, policy, disk)
     if not kind or not policy.view.shows(real):
         raise UserError(f"{printable(name)}: not there, or not visible inside the jail", code=NOT_FOUND)
     if kind != "file" or not disk.executable(real):
@@ -49,7 +50,7 @@ def _check_search(name: str, policy: Policy, disk: Disk) -> None:
     unseen = unfit = ""
     for place in policy.environment.values["PATH"].split(":"):
         path = f"{place}/{name}" if place.startswith("/") else f"{policy.cwd}/{place or '.'}/{name}"
-        kind, real = _follow(path, disk)
+        kind, real = _follow(path, policy, disk)
         if kind != "file":
             continue
         if not disk.executable(real):
@@ -68,10 +69,11 @@ def _check_search(name: str, policy: Policy, disk: Disk) -> None:
     raise UserError(f"{printable(name)}: command not found", code=NOT_FOUND)
 
 
-def _follow(path: str, disk: Disk) -> tuple[str, str]:
-    """What is there and where it really is; links that go in circles lead nowhere."""
+def _follow(path: str, policy: Policy, disk: Disk) -> tuple[str, str]:
+    """What is there and where it really is, by the links that we make inside as well; links that go in circles lead nowhere."""
+    made = next((mount.target for mount in policy.view.mounts if mount.path == path and mount.kind == Kind.LINK), path)
     try:
-        found = disk.follow(path)
+        found = disk.follow(made if made.startswith("/") else path)
     except UserError:
         return "", path
     return found.kind, found.real

@@ -9,6 +9,7 @@ from __future__ import annotations
 from agent_sandbox.config.keys import KEYS
 from agent_sandbox.config.kinds import shown
 from agent_sandbox.launcher.jsonline import dumps
+from agent_sandbox.launcher.policy import Access
 from agent_sandbox.launcher.view import Carving, Kind, is_below
 
 TYPE_CHECKING = False
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from agent_sandbox.config.settings import Settings
     from agent_sandbox.launcher.jsonline import Plain
     from agent_sandbox.launcher.policy import Gap, Policy
+    from agent_sandbox.launcher.view import Mount, View
 
 SUMMARY = "/run/agent-sandbox/summary.json"
 SHOWN = (Kind.BIND, Kind.SCRATCH, Kind.DEVICE, Kind.FILE, Kind.DEV, Kind.PROC)
@@ -44,10 +46,19 @@ def _settings(settings: Settings) -> dict[str, Plain]:
     }
 
 
+def right_at(mount: Mount, view: View) -> str:
+    """`read` or `write`: a file that we wrote can be written where the directory of ours around it can."""
+    if mount.kind == Kind.FILE:
+        around = view.covering(mount.path.rpartition("/")[0])
+        return right_at(around, view) if around and around.kind == Kind.SCRATCH else "read"
+    is_open = mount.access == Access.WRITE or mount.kind in (Kind.DEVICE, Kind.DEV)
+    return "write" if is_open else "read"
+
+
 def _paths(policy: Policy) -> list[Plain]:
     """Path, what it is, right: the deepest entry above a path decides."""
     hidden = [mount.path for mount in policy.view.mounts if mount.kind == Kind.MASK]
     hidden += [carve.path for carve in policy.carves if carve.carving == Carving.HIDE]
-    found = [(m.path, m.kind.value, m.access.name.lower()) for m in policy.view.mounts if m.kind in SHOWN]
+    found = [(m.path, m.kind.value, right_at(m, policy.view)) for m in policy.view.mounts if m.kind in SHOWN]
     found += [(c.path, c.carving.value, CARVED[c.carving]) for c in policy.carves if c.carving in CARVED]
     return [entry for entry in found if not any(is_below(entry[0], path) for path in hidden)]

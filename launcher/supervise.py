@@ -1,7 +1,8 @@
 """The launcher while the jail lives: asleep, in the caller's process group, passing on what only it can know.
 
 Every signal is blocked and waited for, so that its sender is known: what the terminal sent has reached the command already,
-what was sent to us by number has not.
+what was sent to us by number has not. (What a process sent to the whole group comes to the command twice: the kernel does not
+tell the two apart.)
 """
 
 from __future__ import annotations
@@ -35,7 +36,6 @@ FORWARDED = HARMLESS | {
 FROM_TERMINAL = STOPS | HARMLESS | {signal.SIGHUP, signal.SIGINT, signal.SIGQUIT}  # sent by the kernel: to the whole group
 WATCHED = FORWARDED | STOPS | {signal.SIGCHLD}
 START_SECONDS = 1.0  # how long a signal waits for the command to be there
-YOUNG = 1.0
 STOP_SECONDS = 0.3  # how long a command may take to stop after the terminal asked for it
 GLANCE = 0.5  # seconds between two looks at whether the command stopped itself; only where there is a terminal
 PAUSE = 0.005
@@ -93,14 +93,15 @@ def die_interrupted() -> None:
 class _Watch:
     def __init__(self, guard: int, status: Status, backend: str, *, glances: bool) -> None:
         self._guard, self._status, self._backend, self._glances = guard, status, backend, glances
+        self._hears = False  # does the command get what the terminal sends?
         self._interrupted = False
         self._ended_by = 0  # the signal that came before there was a command to receive it
 
     def until_it_ends(self) -> Outcome:
         while True:
-            caught = signal.sigtimedwait(WATCHED, GLANCE) if self._glances else signal.sigwaitinfo(WATCHED)
+            caught = self._next_signal()
             if caught is None:
-                self._stop_if_the_command_did()
+                self._glance()
             elif caught.si_signo == signal.SIGCHLD:
                 pid, status = os.waitpid(self._guard, os.WNOHANG)
                 if pid:
@@ -108,21 +109,27 @@ class _Watch:
             else:
                 self._pass_on(caught)
 
+    def _next_signal(self) -> signal.struct_siginfo | None:
+        if not self._glances:
+            return signal.sigwaitinfo(WATCHED)
+        return signal.sigtimedwait(WATCHED, GLANCE if self._hears else PAUSE)
+
+    def _glance(self) -> None:
+        """Of a key pressed while the jail is being built the command knows nothing: so we must know since when it can."""
+        if self._hears:
+            self._stop_if_the_command_did()
+        else:
+            self._hears = self._command(patience=0) is not None
+
     def _pass_on(self, caught: signal.struct_siginfo) -> None:
         number = caught.si_signo
         by_terminal = caught.si_code > 0 and number in FROM_TERMINAL
         if by_terminal and number == signal.SIGINT:
             self._interrupted = True
-        heard = self._has_heard() if by_terminal else processes.is_inside(caught.si_pid)
-        if not heard:
+        if not (by_terminal and self._hears):
             self._send(number)
         if number in STOPS:
             self._stop_with_the_command(number)
-
-    def _has_heard(self) -> bool:
-        """Of a signal to the whole group: was the command there? A young one may have come after it: better twice than never."""
-        command = self._command(patience=0)
-        return command is not None and processes.age(command) > YOUNG
 
     def _send(self, number: int) -> None:
         command = self._command(patience=0 if number in HARMLESS else START_SECONDS)

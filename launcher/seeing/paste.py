@@ -87,12 +87,13 @@ def _script(case: Case, decision: Decision) -> str:
 def _carves(case: Case, decision: Decision) -> Iterator[str]:
     """All of them put in place from the top down, then made read-only: a copy of a read-only mount is read-only too."""
     carves = [(carve, quote_inside(carve.path)) for carve in decision.plan.stage.carves]
+    absent = [path for carve, path in carves if carve.carving == Carving.HIDE and not case.disk.kind(carve.path)]
+    if absent:  # directories of our own, which must not be made from inside
+        yield f"mkdir -p -m 700 {' '.join(absent)}"
     for carve, path in carves:
-        kind = case.disk.kind(carve.path)
         if carve.carving != Carving.HIDE:
             yield f"mount --rbind {path} {path}"
-        elif kind in ("directory", ""):
-            yield from [] if kind else [f"mkdir -p {path}"]  # of our own, which must not be made from inside
+        elif case.disk.kind(carve.path) in ("directory", ""):
             yield f"mount -t tmpfs -o mode=0000,nosuid,nodev none {path}"
         else:
             yield f"mount --bind /dev/null {path}"

@@ -5,11 +5,11 @@ from __future__ import annotations
 from agent_sandbox.config.errors import UserError
 from agent_sandbox.config.keys import KEYS
 from agent_sandbox.config.record import record, replace
-from agent_sandbox.launcher.policy import Access
 from agent_sandbox.launcher.probe import printable
 from agent_sandbox.launcher.resolve.hidden import resolve_hidden
 from agent_sandbox.launcher.resolve.policy import resolve_policy
 from agent_sandbox.launcher.seeing.answer import Answer
+from agent_sandbox.launcher.summary import right_at
 from agent_sandbox.launcher.view import Carving, Kind, is_below
 
 TYPE_CHECKING = False
@@ -51,6 +51,8 @@ def explain_path(text: str, case: Case) -> Answer:
 def look(found: Found, policy: Policy, hidden: bool, case: Case) -> Seen:
     for where, _ in found.links:
         mount = policy.view.covering(where)
+        if mount and mount.kind in (Kind.DEV, Kind.PROC):
+            return _at_mount(where, mount, policy)  # links there are the jail's own, and lead elsewhere inside
         if mount is None or (mount.kind != Kind.BIND and mount.path != where):
             note = f"{printable(where)} is a link, and not there inside; the file is {printable(found.real)}"
             return Seen(verdict=NOT_THERE, by=UNGRANTED, at="", note=note)
@@ -63,7 +65,7 @@ def look(found: Found, policy: Policy, hidden: bool, case: Case) -> Seen:
         return _at_no_mount(found.real, policy)
     if hidden and mount.kind == Kind.BIND and not case.disk.readable(found.real):
         return Seen(verdict=HIDDEN, by=mount.origin, at=mount.path, note="its permissions keep you out, outside too")
-    return _at_mount(found.real, mount)
+    return _at_mount(found.real, mount, policy)
 
 
 def _at_no_mount(path: str, policy: Policy) -> Seen:
@@ -72,8 +74,8 @@ def _at_no_mount(path: str, policy: Policy) -> Seen:
     return Seen(verdict=NOT_THERE, by=UNGRANTED, at="")
 
 
-def _at_mount(path: str, mount: Mount) -> Seen:
-    right = "write" if mount.access == Access.WRITE or mount.kind == Kind.DEVICE else "read"
+def _at_mount(path: str, mount: Mount, policy: Policy) -> Seen:
+    right = right_at(mount, policy.view)
     seen = Seen(verdict=right, by=mount.origin, at=mount.path)
     match mount.kind:
         case Kind.MASK:
@@ -86,7 +88,7 @@ def _at_mount(path: str, mount: Mount) -> Seen:
         case Kind.FILE:
             return replace(seen, note="written by agent-sandbox in place of the file outside")
         case Kind.DEV | Kind.PROC:
-            return replace(seen, verdict="write", note="the jail's own")
+            return replace(seen, note="the jail's own")
     return seen
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -17,9 +18,15 @@ def outer(jail: Jail) -> Iterator[Shell]:
         yield opened
 
 
+def settle() -> None:
+    """A shell that is just about to start a program may lose a key, without a jail too."""
+    time.sleep(0.2)
+
+
 def test_ctrl_c_interrupts_the_command(outer: Shell) -> None:
     outer.type("a sh -c 'echo running; sleep 100'")
     outer.see("running\r\n")
+    settle()
     outer.key("c")
     outer.prompt()
     assert outer.code == 130
@@ -28,6 +35,7 @@ def test_ctrl_c_interrupts_the_command(outer: Shell) -> None:
 def test_ctrl_c_ends_a_loop_around_the_jail(outer: Shell) -> None:
     outer.type("for i in 1 2 3; do a sh -c 'echo turn $0; sleep 100' $i; done")
     outer.see("turn 1\r\n")
+    settle()
     outer.key("c")
     assert "turn 2" not in outer.prompt()
     assert outer.code == 130
@@ -65,7 +73,7 @@ def test_ctrl_c_while_the_jail_is_being_built_ends_it_without_a_traceback(outer:
     for milliseconds in (10, 15, 18, 20, 22, 24, 26, 28, 30, 32, 34, 36, 40, 50):
         outer.type("a sleep 100")
         outer.see("a sleep 100\r\n")
-        until(lambda: False, milliseconds / 1000)
+        time.sleep(milliseconds / 1000)
         outer.key("c")
         written = outer.prompt()
         assert (outer.code, "launch.py" in written) == (130, False), (milliseconds, written)
@@ -74,6 +82,7 @@ def test_ctrl_c_while_the_jail_is_being_built_ends_it_without_a_traceback(outer:
 def test_ctrl_backslash_ends_the_command(outer: Shell) -> None:
     outer.type("ulimit -c 0; a sh -c 'echo running; sleep 100'")
     outer.see("running\r\n")
+    settle()
     outer.key("\\")
     outer.prompt()
     assert outer.code == 131
@@ -88,6 +97,7 @@ def test_ctrl_z_stops_and_fg_goes_on(outer: Shell) -> None:
     assert outer.code == 148
     assert outer.run("echo usable") == "echo usable\nusable\n"
     outer.type("fg")
+    outer.see("-- cat\r\n")
     outer.type("two")
     outer.see("two\r\ntwo\r\n")
     outer.key("d")
@@ -98,6 +108,7 @@ def test_ctrl_z_stops_and_fg_goes_on(outer: Shell) -> None:
 def test_a_stopped_job_goes_on_in_the_background_and_leaves_the_terminal_alone(outer: Shell) -> None:
     outer.type("a sh -c 'echo running; sleep 1; echo finished'")
     outer.see("running\r\n")
+    settle()
     outer.key("z")
     outer.prompt()
     outer.run("bg")
@@ -145,13 +156,13 @@ def test_a_shell_inside_has_job_control_of_its_own(outer: Shell) -> None:
     outer.type("a bash --norc --noprofile --noediting -i")
     outer.see(r"bash-.*\$ ")
     outer.type("sleep 100")
-    until(lambda: False, 0.3)
+    settle()
     outer.key("z")
     outer.see("Stopped")
     outer.see(r"bash-.*\$ ")
     outer.type("fg")
     outer.see("sleep 100")
-    until(lambda: False, 0.2)
+    settle()
     outer.key("c")
     outer.see(r"bash-.*\$ ")
     outer.type("echo inner=$?")
@@ -183,7 +194,7 @@ def test_a_script_reads_the_terminal_after_a_shell_inside(jail: Jail) -> None:
 def test_a_full_screen_program_is_suspended_and_resumed(outer: Shell, jail: Jail) -> None:
     need("vim.tiny")
     outer.type("a vim.tiny -u NONE -i NONE -n note")
-    assert until(lambda: '"note" [New]' in "\n".join(outer.rows()))
+    assert until(lambda: '"note" [New' in "\n".join(outer.rows()))
     outer.child.send("ihello\x1b")
     outer.key("z")
     outer.see("Stopped")

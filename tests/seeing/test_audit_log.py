@@ -128,6 +128,24 @@ def test_midnight_while_waiting_for_the_lock_moves_the_line_to_the_new_day(tmp_p
     assert verify(audit) == Verified(lines=2, files=2)
 
 
+def test_a_file_that_was_set_aside_while_waiting_is_not_written_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    at(monkeypatch, NOON)
+    audit = log(tmp_path)
+    audit.write("start", {})
+    really_lock = module.lock
+
+    def slow_lock(handle: int) -> bool:
+        monkeypatch.setattr(module, "lock", really_lock)
+        os.rename(audit.files()[0], audit.files()[0].replace(".jsonl", "+1.jsonl"))
+        log(tmp_path).write("start", {})
+        return really_lock(handle)
+
+    monkeypatch.setattr(module, "lock", slow_lock)
+    audit.write("end", {})
+    assert names(audit) == ["2023-11-14.node+1.jsonl", "2023-11-14.node.jsonl"]
+    assert verify(audit) == Verified(lines=3, files=2)
+
+
 def test_old_files_go_and_the_rest_is_still_a_chain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     audit = log(tmp_path, keep_days=2)
     for days in range(6):
@@ -216,10 +234,11 @@ def test_a_full_disk_warns_and_the_command_runs(jail: Jail) -> None:
 def test_a_full_disk_leaves_no_half_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     audit = log(tmp_path)
     audit.write("start", {})
+    before = Path(audit.files()[0]).read_bytes()
     really_write = os.write
     monkeypatch.setattr(os, "write", lambda handle, data: really_write(handle, data[:20]))
     assert "No space left" in audit.write("end", {})
     monkeypatch.undo()
-    assert Path(audit.files()[0]).read_bytes().count(b"\n") == 1
+    assert Path(audit.files()[0]).read_bytes() == before
     audit.write("end", {})
     assert verify(audit) == Verified(lines=2, files=1)

@@ -91,7 +91,6 @@ def test_a_wrong_word_gets_the_usage(jail: Jail, words: list[str]) -> None:
 
 def test_the_log_is_neither_seen_nor_written_inside(jail: Jail, lines: Path) -> None:
     before = lines.read_bytes()
-    jail.configure("")
     assert jail.outside("cat", lines).code == 0
     for mode in ("tmpwrite", "write"):
         inside = jail.run("sh", "-c", 'echo ran; cat "$1"; echo x >> "$1"', "sh", lines, options=["--quiet", "--home", mode])

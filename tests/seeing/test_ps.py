@@ -7,6 +7,7 @@ import os
 import subprocess
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -60,7 +61,7 @@ def test_a_directory_that_another_process_left_is_not_a_session(jail: Jail) -> N
     left = f"{base}/{os.getpid()}-1-deadbeef"
     jail.outside("mkdir", "-p", "-m", "700", base)
     jail.outside("mkdir", "-m", "700", left)
-    assert os.path.isdir(left)
+    jail.write(Path(left, "session.json"), '{"id": "left", "pid": 1}')
     assert jail.ask("ps").out == "no session is running\n"
     assert jail.run("true").code == 0
     assert not os.path.exists(left)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import cache
+from typing import Any
 
 from hypothesis import strategies as st
 
@@ -28,7 +29,7 @@ AMOUNTS = {
     "duration": (0, 5, "2m", "1-00:00:00", "unlimited"),
 }
 
-Said = dict[str, object]
+Said = dict[str, Any]  # key → value as TOML has it, of whatever kind
 
 
 @dataclass(frozen=True, kw_only=True)

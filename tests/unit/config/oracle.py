@@ -7,13 +7,16 @@ Each answers with the first key that breaks the law, or with nothing.
 from __future__ import annotations
 
 import fnmatch
+from collections.abc import Callable
 from pathlib import PurePosixPath
+from typing import Any
 
 from agent_sandbox.config.keys import KEYS, Key
 from agent_sandbox.config.settings import Settings
 from tests.unit.config.cases import Case, shipped
 
 SIZES = {"1K": 1024, "4G": 4 * 1024**3, "2m": 120, "1-00:00:00": 86400, "unlimited": float("inf")}
+Held = Any  # a set, a number, a choice, a table: what a value is follows from the kind of its key
 DENYING = ("filesystem.deny_writable", "filesystem.deny_devices", "sockets.deny")
 
 
@@ -37,7 +40,7 @@ def is_wider(settings: Settings, than: Settings) -> str:
     return ""
 
 
-def held(settings: Settings, key: Key) -> object:
+def held(settings: Settings, key: Key) -> Held:
     """The effective value by the public accessors; None for an unset narrow list."""
     if key.rule == "narrow" and not settings.is_set(key.name):
         return None
@@ -59,18 +62,18 @@ def shipped_entries(name: str) -> set[str]:
     return {entry.value for entry in shipped().values[name].entries} if name in shipped().values else set()
 
 
-def amount(said: object) -> float:
-    return SIZES[said] if isinstance(said, str) else float(said)  # type: ignore[arg-type]
+def amount(said: Held) -> float:
+    return SIZES[said] if isinstance(said, str) else float(said)
 
 
 # effective ⊒ what the admin's layers said, rule by rule
 
 
-def union_law(key: Key, said: list[object], settings: Settings, case: Case) -> bool:
-    return all(set(entries) <= held(settings, key) for entries in said)  # type: ignore[call-overload,operator]
+def union_law(key: Key, said: list[Held], settings: Settings, case: Case) -> bool:
+    return all(set(entries) <= held(settings, key) for entries in said)
 
 
-def strictest_law(key: Key, said: list[object], settings: Settings, case: Case) -> bool:
+def strictest_law(key: Key, said: list[Held], settings: Settings, case: Case) -> bool:
     bound = (said or [key.choices[-1]])[-1]
     permitted = {case.defaults.get(key.name), *(said or [])}
     if held(settings, key) in key.admin_values and held(settings, key) not in permitted:
@@ -79,41 +82,41 @@ def strictest_law(key: Key, said: list[object], settings: Settings, case: Case) 
     return stricter(key, held(settings, key), bound) and stricter(key, held(settings, key), other)
 
 
-def least_law(key: Key, said: list[object], settings: Settings, case: Case) -> bool:
-    return not said or held(settings, key) <= amount(said[-1])  # type: ignore[operator]
+def least_law(key: Key, said: list[Held], settings: Settings, case: Case) -> bool:
+    return not said or held(settings, key) <= amount(said[-1])
 
 
-def narrow_law(key: Key, said: list[object], settings: Settings, case: Case) -> bool:
-    return not said or spans_no_more(key, held(settings, key), set(said[-1]))  # type: ignore[call-overload]
+def narrow_law(key: Key, said: list[Held], settings: Settings, case: Case) -> bool:
+    return not said or spans_no_more(key, held(settings, key), set(said[-1]))
 
 
-def vetoed_law(key: Key, said: list[object], settings: Settings, case: Case) -> bool:
+def vetoed_law(key: Key, said: list[Held], settings: Settings, case: Case) -> bool:
     """Nothing holds that the admin denies; nor, but by the admin's word, what a shipped list for admins denies."""
-    own = {entry for entries in said for entry in entries}  # type: ignore[attr-defined]
-    denied = {entry for layer in case.admin for entry in layer.get(key.veto, [])}  # type: ignore[attr-defined]
+    own = {entry for entries in said for entry in entries}
+    denied = {entry for layer in case.admin for entry in layer.get(key.veto, [])}
     listed = shipped_entries(key.veto) if KEYS[key.veto].rule == "admin" else set()
-    for entry in held(settings, key):  # type: ignore[attr-defined]
+    for entry in held(settings, key):
         if any(is_named(key, veto, entry) for veto in (denied if entry in own else denied | listed)):
             return False
     return key.kind != "table" or table_law(key, said, settings, denied)
 
 
-def table_law(key: Key, said: list[object], settings: Settings, denied: set[str]) -> bool:
+def table_law(key: Key, said: list[Held], settings: Settings, denied: set[str]) -> bool:
     """What the admin set, stays as set."""
-    wanted = {name: text for table in said for name, text in table.items()}  # type: ignore[attr-defined]
+    wanted = {name: text for table in said for name, text in table.items()}
     free = {name: text for name, text in wanted.items() if not any(is_named(key, veto, name) for veto in denied)}
-    return free.items() <= held(settings, key).items()  # type: ignore[attr-defined,no-any-return]
+    return bool(free.items() <= held(settings, key).items())
 
 
-def admin_law(key: Key, said: list[object], settings: Settings, case: Case) -> bool:
+def admin_law(key: Key, said: list[Held], settings: Settings, case: Case) -> bool:
     default = case.defaults.get(key.name)
     if key.kind == "text":
         return bool(held(settings, key) == [default or "", *said][-1])
-    words = {entry for entries in (default or (), *said) for entry in entries}  # type: ignore[attr-defined]
+    words = {entry for entries in (default or (), *said) for entry in entries}
     return bool(held(settings, key) == shipped_entries(key.name) | words)
 
 
-def last_law(key: Key, said: list[object], settings: Settings, case: Case) -> bool:
+def last_law(key: Key, said: list[Held], settings: Settings, case: Case) -> bool:
     """A preference: whoever speaks last, person before admin before default; lists add up within the rank."""
     if key.name in case.locked:
         return True
@@ -123,7 +126,7 @@ def last_law(key: Key, said: list[object], settings: Settings, case: Case) -> bo
     return not words or same(key, words, held(settings, key))
 
 
-ADMIN_LAW = {
+ADMIN_LAW: dict[str, Callable[[Key, list[Held], Settings, Case], bool]] = {
     "union": union_law, "strictest": strictest_law, "narrow": narrow_law, "vetoed": vetoed_law, "least": least_law,
     "admin": admin_law, "last": last_law,
 }  # fmt: skip
@@ -133,58 +136,62 @@ def holds_as_locked(key: Key, settings: Settings, case: Case) -> bool:
     """Nobody below the admin changed it."""
     alone = case.admin_alone().settle()
     if key.rule == "vetoed":  # what others hide or block still goes
-        return set(held(settings, key)) <= set(held(alone, key))  # type: ignore[call-overload]
+        return set(held(settings, key)) <= set(held(alone, key))
     if key.at_most:  # locked is what is said of it; the key that bounds it goes its own way
         said = [layer[key.name] for layer in (case.defaults, *case.admin) if key.name in layer]
         bounds = [*said[-1:], held(settings, KEYS[key.at_most])]
-        return held(settings, key) == min(bounds, key=key.choices.index)
-    return held(settings, key) == held(alone, key)
+        return bool(held(settings, key) == min(bounds, key=key.choices.index))
+    return bool(held(settings, key) == held(alone, key))
 
 
-def same(key: Key, words: list[object], value: object) -> bool:
+def same(key: Key, words: list[Held], value: Held) -> bool:
     if key.kind == "names":
-        return value == {entry for entries in words for entry in entries}  # type: ignore[attr-defined]
+        return bool(value == {entry for entries in words for entry in entries})
     if key.kind == "tables":
-        return value == tuple(words[-1])  # type: ignore[arg-type]
-    return value == (amount(words[-1]) if key.kind in ("number", "size", "duration") else words[-1])
+        return bool(value == tuple(words[-1]))
+    return bool(value == (amount(words[-1]) if key.kind in ("number", "size", "duration") else words[-1]))
 
 
 # one effective value permits no more than another
 
 
-def more_entries(key: Key, mine: object, theirs: object) -> bool:
-    return mine >= theirs  # type: ignore[operator,no-any-return]
+def more_entries(key: Key, mine: Held, theirs: Held) -> bool:
+    return bool(mine >= theirs)
 
 
-def fewer_entries(key: Key, mine: object, theirs: object) -> bool:
-    return set(mine) <= set(theirs)  # type: ignore[call-overload]
+def fewer_entries(key: Key, mine: Held, theirs: Held) -> bool:
+    return bool(mine.items() <= theirs.items()) if key.kind == "table" else set(mine) <= set(theirs)
 
 
-def stricter(key: Key, mine: object, theirs: object) -> bool:
-    return key.choices.index(mine) <= key.choices.index(theirs)  # type: ignore[arg-type]
+def stricter(key: Key, mine: Held, theirs: Held) -> bool:
+    return key.choices.index(mine) <= key.choices.index(theirs)
 
 
-def less(key: Key, mine: object, theirs: object) -> bool:
-    return mine <= theirs  # type: ignore[operator,no-any-return]
+def less(key: Key, mine: Held, theirs: Held) -> bool:
+    return bool(mine <= theirs)
 
 
-def spans_no_more(key: Key, mine: object, theirs: object) -> bool:
+def spans_no_more(key: Key, mine: Held, theirs: Held) -> bool:
     if theirs is None:
         return True
     if mine is None:
         return False
     if key.kind != "paths":
-        return set(mine) <= set(theirs)  # type: ignore[call-overload]
-    return all(any(PurePosixPath(path).is_relative_to(top) for top in theirs) for path in mine)  # type: ignore[attr-defined]
+        return set(mine) <= set(theirs)
+    return all(any(PurePosixPath(path).is_relative_to(top) for top in theirs) for path in mine)
 
 
-def denies_as_much(key: Key, mine: object, theirs: object) -> bool:
-    return mine >= theirs if key.name in DENYING else mine == theirs  # type: ignore[operator,no-any-return]
+def denies_as_much(key: Key, mine: Held, theirs: Held) -> bool:
+    return bool(mine >= theirs if key.name in DENYING else mine == theirs)
 
 
-NOT_WIDER = {
+def is_same(key: Key, mine: Held, theirs: Held) -> bool:
+    return bool(mine == theirs)
+
+
+NOT_WIDER: dict[str, Callable[[Key, Held, Held], bool]] = {
     "union": more_entries, "strictest": stricter, "narrow": spans_no_more, "vetoed": fewer_entries, "least": less,
-    "admin": denies_as_much, "last": lambda key, mine, theirs: mine == theirs,
+    "admin": denies_as_much, "last": is_same,
 }  # fmt: skip
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
@@ -17,7 +18,7 @@ from agent_sandbox.config.rules import RULES
 from agent_sandbox.config.settings import Rank, Value
 from tests.unit.config import oracle
 from tests.unit.config.cases import Case, Said, cases, keys_of, values
-from tests.unit.config.oracle import held, is_weaker_than_admin, is_wider, last_law
+from tests.unit.config.oracle import Held, held, is_weaker_than_admin, is_wider, last_law
 
 EXAMPLES = 2000 if os.environ.get("SANDBOX_SOAK") else 120
 ALL_RULES = tuple(RULES)
@@ -45,16 +46,16 @@ def hardenings(draw: st.DrawFn, case: Case) -> Said:
     said: Said = {}
     for key in (KEYS[name] for name in sorted(names)):
         if key.rule in ("union", "strictest", "least", "narrow") or key.name in oracle.DENYING:
-            said[key.name] = draw(values(key).filter(lambda value, key=key: is_harder(key, value, held(alone, key))))
+            said[key.name] = draw(values(key).filter(partial(is_harder, key, held(alone, key))))
     return said
 
 
-def is_harder(key: Key, value: object, standing: object) -> bool:
+def is_harder(key: Key, standing: Held, value: Held) -> bool:
     if key.rule == "strictest":
         return oracle.stricter(key, value, standing)
     if key.rule == "least":
-        return oracle.amount(value) <= standing  # type: ignore[operator]
-    return key.rule != "narrow" or oracle.spans_no_more(key, set(value), standing)  # type: ignore[call-overload]
+        return bool(oracle.amount(value) <= standing)
+    return key.rule != "narrow" or oracle.spans_no_more(key, set(value), standing)
 
 
 def law_over(names: tuple[str, ...], options: settings) -> Callable[[], None]:

@@ -139,6 +139,32 @@ def test_a_path_may_hold_any_other_character(world: World) -> None:
     assert world.load(filesystem__writable=[odd]).entries("filesystem.writable")[-1].value == f"{world.where.cwd}/{odd}"
 
 
+def test_a_link_is_no_way_around_what_an_admin_denies(world: World) -> None:
+    data = Path(world.where.home) / "data"
+    (data / "below").mkdir(parents=True)
+    link = Path(world.where.home) / "link"
+    link.symlink_to(data)
+    assert str(data / "below") in world.load(filesystem__writable=[str(link / "below")]).names("filesystem.writable")
+    admin = world.admin(f"filesystem.deny_writable = ['{data}']\n")
+    for path in (data, data / "below", link, link / "below"):
+        settings = world.load(filesystem__writable=[str(path)])
+        assert [entry.layer for entry in settings.entries("filesystem.writable")] == ["default", "default"]
+        assert [told.why for told in settings.clamps] == [f"filesystem.deny_writable holds {data} ({admin})"]
+    world.admin(f"filesystem.deny_writable = ['{link}']\n")
+    assert world.load(filesystem__writable=[str(data)]).clamps[0].wanted == str(data)
+
+
+def test_a_link_is_no_way_around_the_places_for_projects(world: World) -> None:
+    inside, outside = Path(world.where.home) / "in", Path(world.where.home) / "out"
+    inside.mkdir()
+    outside.mkdir()
+    (inside / "link").symlink_to(outside)
+    world.admin(f"project.parents = ['{inside}']\n")
+    assert world.load(project__parents=[str(inside / "sub")]).names("project.parents") == (str(inside / "sub"),)
+    settings = world.load(project__parents=[str(inside / "link")])
+    assert (settings.names("project.parents"), settings.clamps[0].kept) == ((), "none")
+
+
 def test_every_entry_knows_the_line_it_was_written_on(world: World) -> None:
     user = world.user("[filesystem]\nhidden = [\n  'a',\n  '~/b', # why\n]\nhome = 'read'\n")
     admin = world.admin("[defaults.network]\nmode = 'isolated'\n[network]\nfallback = 'refuse'\n")

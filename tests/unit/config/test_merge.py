@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agent_sandbox.config.settings import Clamp, Entry, Rank, Settings
-from tests.unit.config.cases import HOME, Case
+from tests.unit.config.cases import HOME, Case, Said
 
 ADMIN, USER, REPOSITORY, LINE = "/admin/0", "/user/0", "/project/file", "command line"
 HARDEN = "a project's own file may only harden"
@@ -46,7 +46,9 @@ def test_the_value_is_put_back_to_what_is_allowed_not_to_what_the_person_said_be
     assert case.settle().clamps == (clamp(LINE, "network.mode", "open", "filtered", f"{ADMIN} sets it"),)
 
 
-@pytest.mark.parametrize(("key", "value", "kept"), [("network.fallback", "weaker", "stricter"), ("seccomp.mode", "off", "hpc")])  # fmt: skip
+@pytest.mark.parametrize(
+    ("key", "value", "kept"), [("network.fallback", "weaker", "stricter"), ("seccomp.mode", "off", "hpc")]
+)
 def test_some_choices_are_for_admins_only(key: str, value: str, kept: str) -> None:
     settings = Case(person=({key: value},)).settle()
     assert settings.text(key) == kept
@@ -288,7 +290,7 @@ def test_what_a_repository_hides_stays_hidden() -> None:
 
 
 def test_a_required_property_can_be_done_without_unless_the_admin_requires_it() -> None:
-    gaps = {"sandbox.accept_gaps": ["network", "slurm"]}
+    gaps: Said = {"sandbox.accept_gaps": ["network", "slurm"]}
     assert Case(person=(gaps,)).settle().names("sandbox.accept_gaps") == ("network", "slurm")
     settings = Case(admin=({"sandbox.require": ["network"]},), person=(gaps,)).settle()
     assert settings.names("sandbox.accept_gaps") == ("slurm",)
@@ -377,7 +379,7 @@ def test_what_a_lock_refuses_and_holds_anyway_needs_no_word() -> None:
 
 
 def test_an_admins_defaults_are_for_everybody_to_change() -> None:
-    defaults = {"network.mode": "isolated", "limits.memory": "1G", "filesystem.hidden": ["/d"]}
+    defaults: Said = {"network.mode": "isolated", "limits.memory": "1G", "filesystem.hidden": ["/d"]}
     settings = Case(defaults=defaults, person=({"network.mode": "open", "limits.memory": "8G"},)).settle()
     assert (settings.text("network.mode"), settings.number("limits.memory"), settings.clamps) == ("open", 8 << 30, ())
     assert own(settings, "filesystem.hidden") == [("/d", Rank.DEFAULT, ADMIN)]

@@ -1,0 +1,37 @@
+"""What people read agrees with the code."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from agent_sandbox.launcher.cli import OPTIONS, RESERVED, WORDS, help_page
+
+TOP = Path(__file__).resolve().parents[2]
+PAGES = [TOP / "README.md", TOP / "SECURITY.md", TOP / "CHANGELOG.md", *sorted((TOP / "docs").glob("*.md"))]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_between_pages_lead_somewhere(page: Path) -> None:
+    targets = re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text())
+    assert [target for target in targets if not (page.parent / target).exists()] == []
+
+
+def test_the_readme_uses_options_and_words_that_exist() -> None:
+    text = (TOP / "README.md").read_text()
+    commands = re.findall(r"^ {4,}(?:\./)?agent-sandbox (.*)$", text, re.MULTILINE)
+    assert len(commands) > 5
+    given = {option for command in commands for option in re.findall(r"(?<!\S)--[a-z-]+", command.split("#")[0])}
+    assert given <= {option.name for option in OPTIONS}
+    words = {word for line in text.splitlines() for word in re.findall(r"agent-sandbox (explain|config|doctor|ps|audit)\b", line)}
+    assert words == set(WORDS) - {"help", "version"}
+
+
+def test_help_names_every_option_and_word_and_fits_a_terminal() -> None:
+    page = help_page()
+    assert all(option.name in page for option in OPTIONS)
+    assert all(word in page for word in WORDS)
+    assert max(map(len, page.splitlines())) <= 100
+    assert not set(RESERVED) & set(WORDS)

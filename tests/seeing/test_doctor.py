@@ -1,0 +1,167 @@
+"""`agent-sandbox doctor` on a machine that is ready, and on ones that are not: made so for the run, not pretended."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+from pathlib import Path
+
+import pytest
+
+from agent_sandbox.launcher.seccomp.filters import path_of
+from tests.machines.jail import Jail, Result
+from tests.machines.needs import need, need_root
+from tests.seeing.changed import run_on_changed_machine
+
+MEASURED = ["jail", "capabilities", "no_new_privs", "syscalls", "namespaces", "fs-write", "hidden", "environment", "open files"]
+
+
+def failed(answer: Result) -> dict[str, dict[str, object]]:
+    """The checks that did not hold, by name; proof that all the others were made."""
+    found = json.loads(answer.out)
+    assert found["ready"] is all(check["ok"] for check in found["checks"])
+    assert answer.code == (0 if found["ready"] else 1)
+    return {check["name"]: check for check in found["checks"] if not check["ok"]}
+
+
+def with_program(text: str, tmp_path: Path) -> str:
+    """The change that puts a program of the test's in the place of bwrap."""
+    fake = tmp_path / "bwrap"
+    fake.write_text(text)
+    fake.chmod(0o755)
+    return f"mount --bind {shlex.quote(str(fake))} /usr/bin/bwrap"
+
+
+def test_a_machine_that_is_ready(jail: Jail) -> None:
+    told = jail.ask("doctor")
+    assert (told.code, told.err) == (0, "")
+    assert told.out.endswith("\nready\n")
+    assert max(map(len, told.out.splitlines())) <= 80
+    assert {line[0] for line in told.out.splitlines()[:-1] if line[0] != " "} == {"✓"}
+    assert "\x1b" not in told.out
+    checks = json.loads(jail.ask("doctor", "--json").out)["checks"]
+    assert [check["name"] for check in checks][-len(MEASURED) :] == MEASURED
+
+
+def test_it_works_from_home_where_no_project_can_be(jail: Jail) -> None:
+    assert jail.run("true", cwd=jail.user.home).code == 125
+    assert jail.ask("doctor", cwd=jail.user.home).code == 0
+
+
+def test_it_leaves_an_audit_line_and_nothing_else(jail: Jail) -> None:
+    need_root()
+    before = set(os.listdir("/tmp"))
+    assert jail.ask("doctor").code == 0
+    assert [name for name in set(os.listdir("/tmp")) - before if name.startswith("agent-sandbox") and str(jail.user.uid) in name] == []
+    assert os.listdir(jail.project) == []
+    assert jail.ask("audit", "verify").code == 0
+
+
+def test_a_locale_without_the_marks_gets_words(jail: Jail) -> None:
+    told = jail.ask("doctor", env={"LC_ALL": "C", "LANG": "C", "PYTHONCOERCECLOCALE": "0"})
+    assert told.code == 0
+    assert told.out.splitlines()[-1] == "ready"
+
+
+def test_what_is_measured_is_what_counts(jail: Jail, tmp_path: Path) -> None:
+    """A bwrap that answers as it should and builds no jail: every property must be seen to be missing."""
+    need("bwrap")
+    change = with_program(
+        """#!/bin/bash
+[ "$1" = --version ] && { echo bubblewrap 0.9.0; exit; }
+while [ "$1" != -- ]; do shift; done; shift
+export DOCTOR_CANARY_TOKEN=seen
+"$@"; code=$?
+{ echo "{ \\"exit-code\\": $code }" >&10; } 2> /dev/null
+exit $code
+""",
+        tmp_path,
+    )
+    jail.write(jail.user.home / ".ssh/id", "private\n")
+    found = failed(run_on_changed_machine(jail, change, "doctor", "--json"))
+    missing = set(MEASURED) - {"jail", "open files"}
+    assert missing - set(found) == set()
+    assert found["namespaces"]["found"] == "shared with the host: pid ipc uts net"  # our own stage has made user and mount
+
+
+def test_a_missing_bwrap_is_named_with_the_line_that_installs_it(jail: Jail) -> None:
+    change = "for place in /usr/bin /usr/local/bin; do [ ! -e $place/bwrap ] || mount --bind /dev/null $place/bwrap; done"
+    answer = run_on_changed_machine(jail, change, "doctor")
+    assert answer.code == 1
+    assert "✗ bwrap           bwrap is not installed" in answer.out
+    assert "    Debian, Ubuntu: apt install bubblewrap" in answer.out
+    assert answer.out.endswith("not ready\n")
+    assert max(map(len, answer.out.splitlines())) <= 80
+
+
+def test_an_old_bwrap_is_named_with_its_version(jail: Jail, tmp_path: Path) -> None:
+    change = with_program("#!/bin/sh\necho bubblewrap 0.3.1\n", tmp_path)
+    found = failed(run_on_changed_machine(jail, change, "doctor", "--json"))
+    assert found["bwrap"]["found"] == "bwrap 0.3.1 is too old: 0.5 or later is needed"
+
+
+def test_user_namespaces_that_are_switched_off_are_named_with_the_switch(jail: Jail) -> None:
+    """In a user namespace whose own count is set to none: the kernel then refuses as with the machine's switch."""
+    script = 'echo 0 > /proc/sys/user/max_user_namespaces; exec "$@"'
+    inner = ["unshare", "--user", "--map-current-user", "--keep-caps", "bash", "-c", script, "bash"]
+    control = jail.outside("unshare", "--user", "--map-current-user", jail.program, "doctor", "--json")
+    assert failed(control) == {}
+    found = failed(jail.outside(*inner, jail.program, "doctor", "--json"))
+    assert "user.max_user_namespaces = 0" in str(found["bwrap"]["found"])
+    assert "sysctl -w user.max_user_namespaces" in str(found["bwrap"]["notes"])
+    assert {"own stage", "jail"} <= set(found)
+
+
+def test_a_filter_that_forbids_namespaces_is_named(jail: Jail) -> None:
+    """Under the strict filter, as a container's."""
+    bwrap = [need("bwrap"), "--unshare-user", "--dev-bind", "/", "/", "--seccomp", "9", "--", str(jail.program), "doctor", "--json"]
+    strict = os.path.basename(path_of("strict", os.uname().machine, nested=False))
+    filters = jail.copy / "lib/agent_sandbox/launcher/seccomp/filters"
+    found = failed(jail.outside("bash", "-c", 'exec "$@" 9< "$0"', filters / strict, *bwrap))
+    assert "does not let a process make user namespaces" in str(found["bwrap"]["found"])
+
+
+def test_config_that_is_not_understood_is_named(jail: Jail) -> None:
+    need_root()
+    config = jail.configure("[filesystem]\nhom = 'write'\n")
+    found = failed(jail.ask("doctor", "--json"))
+    assert list(found) == ["config"]
+    assert str(found["config"]["found"]).startswith(f"{config}:2")
+
+
+def test_clamps_are_listed(jail: Jail) -> None:
+    told = jail.ask("--home", "write", "doctor", admin={"config.toml": "[filesystem]\nhome = 'restricted'\n"})
+    assert told.code == 0
+    assert "1 values put back" in told.out
+    assert "command line: filesystem.home" in told.out
+
+
+@pytest.mark.parametrize(("line", "ready"), [("[slurm]\nscope = 'session'", True), ("[network]\ninject = [{host='x'}]", False)])
+def test_a_key_that_waits_for_a_later_part_is_named(jail: Jail, line: str, ready: bool) -> None:
+    need_root()
+    config = jail.configure(line + "\n")
+    told = jail.ask("--network", "open", "doctor")
+    assert told.code == (0 if ready else 1)
+    assert "waits for it" in told.out
+    assert str(config) in told.out
+
+
+def test_an_audit_log_that_cannot_be_written_is_named(jail: Jail) -> None:
+    need_root()
+    jail.write(jail.user.home / ".local/state/agent-sandbox", "a file in its place\n")
+    found = failed(jail.ask("doctor", "--json"))
+    assert "the audit log cannot be written" in str(found["audit"]["found"])
+
+
+def test_an_admin_who_narrows_projects_is_respected(jail: Jail) -> None:
+    told = jail.ask("doctor", admin={"config.toml": f"[project]\nparents = ['{jail.user.home}']\n"})
+    assert told.code == 0, told.out
+    refused = jail.ask("doctor", admin={"config.toml": "[project]\nparents = ['/nowhere']\n"})
+    assert refused.code == 1
+    assert "projects may lie below" in refused.out
+
+
+def test_more_words_are_refused(jail: Jail) -> None:
+    asked = jail.ask("doctor", "now")
+    assert (asked.code, "usage: agent-sandbox doctor" in asked.err) == (125, True)
