@@ -101,8 +101,9 @@ class Merge:
             return
         kept = RULES[key.rule].bound(key, held, by)
         asked = [entry for entry in held.entries if entry.rank > Rank.DEFAULT]  # nobody asked for a shipped one
+        standing = set(kept.entries) if asked else set()
         for entry in asked:
-            if entry not in kept.entries:
+            if entry not in standing:
                 denied = denial(key, identity(key, entry), entry.rank, by.entries)
                 why = f"{key.veto} holds {denied.value} ({denied.layer})" if denied else key.veto
                 self.clamps.append(_clamp_of(key, entry.layer, (identity(key, entry), ""), why))
@@ -113,8 +114,10 @@ class Merge:
         for key in KEYS.values():
             if key.at_most and key.name in self.held:
                 said = self.held[key.name]
-                kept = self.held[key.name] = RULES[key.rule].bound(key, said, self.held[key.at_most])
-                self._clamp(key, said, _lost(key, said, kept), f"{key.at_most} is {kept.scalar}")
+                kept = RULES[key.rule].bound(key, said, self.held[key.at_most])
+                if kept.scalar != said.scalar:
+                    self.held[key.name] = kept
+                    self._clamp(key, said, _lost(key, said, kept), f"{key.at_most} is {kept.scalar}")
 
     def _clamp(self, key: Key, said: Value, lost: Iterable[tuple[str, str]], why: str) -> None:
         self.clamps += [_clamp_of(key, said.layer, pair, why) for pair in lost]

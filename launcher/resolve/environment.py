@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-
+from agent_sandbox.config.patterns import names_variable
 from agent_sandbox.launcher.policy import Environment
 
 TYPE_CHECKING = False
@@ -54,7 +53,7 @@ def _why_removed(name: str, value: str, settings: Settings, blocked: Names, kept
 def _is_allowed(name: str, settings: Settings) -> bool:
     """Let through by an entry of a rank that may do so: a pattern may be wider than what a higher rank blocks."""
     return any(
-        Names([entry.value]).match(name) and not settings.denied_by(entry.key, name, entry.rank)
+        names_variable(entry.value, name) and not settings.denied_by(entry.key, name, entry.rank)
         for entry in settings.entries("environment.allow")
     )
 
@@ -72,6 +71,8 @@ def without_password(value: str) -> str:
     """`https://user:pass@host` loses what stands before the @; so does a long token alone."""
     if "@" not in value or "://" not in value:
         return value
+    import re
+
     return re.sub(TOKEN_IN_URL, r"\1", re.sub(PASSWORD_IN_URL, r"\1", value))
 
 
@@ -124,9 +125,4 @@ class _Shapes:
         found = next((f"{p}*" for p in self._prefixes if name.startswith(p)), "")
         found = found or next((f"*{s}" for s in self._suffixes if name.endswith(s)), "")
         found = found or next((f"*{p}*" for p in self._parts if p in name), "")
-        return found or next((p for p in self._rest if _matches(p, name)), "")
-
-
-def _matches(pattern: str, name: str) -> bool:
-    expression = re.escape(pattern).replace(r"\*", ".*").replace(r"\?", ".")
-    return bool(re.fullmatch(expression, name, re.DOTALL))
+        return found or next((p for p in self._rest if names_variable(p, name)), "")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from agent_sandbox.config.patterns import glob_matches, is_pattern
 from agent_sandbox.config.record import record
-from agent_sandbox.launcher.resolve.environment import Names
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -45,13 +45,12 @@ def _add(found: dict[str, Hidden], path: str, rule: str, disk: Disk) -> None:
 
 def expand(pattern: str, disk: Disk) -> Iterable[str]:
     """`*` and `?` stand for names in one directory; only the directories on the way are listed."""
-    if not any(mark in pattern for mark in "*?["):
+    if not is_pattern(pattern):
         return (pattern,)
     paths = [""]
     for part in pattern.split("/")[1:]:
-        if any(mark in part for mark in "*?["):
-            wanted = Names([part])
-            paths = [f"{base}/{name}" for base in paths for name in disk.entries(base or "/") if wanted.match(name)]
+        if is_pattern(part):
+            paths = [f"{base}/{name}" for base in paths for name in disk.entries(base or "/") if glob_matches(part, name)]
         else:
             paths = [f"{base}/{part}" for base in paths]
     return tuple(paths)
