@@ -21,6 +21,7 @@ SUMMARY = "/run/agent-sandbox/summary.json"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
+    fill_standard_files()
     try:
         return run(parse(sys.argv[1:] if argv is None else argv))
     except UserError as error:
@@ -31,6 +32,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # whoever read our output is gone
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return 141
+
+
+def fill_standard_files() -> None:
+    """A closed one is taken by the next file that is opened: by our log, or by bwrap's hold on the host's /proc."""
+    lowest = os.open(os.devnull, os.O_RDWR)
+    while lowest <= 2:
+        os.set_inheritable(lowest, True)
+        lowest = os.open(os.devnull, os.O_RDWR)
+    os.close(lowest)
 
 
 def run(request: Request) -> int:
@@ -47,7 +57,8 @@ def run(request: Request) -> int:
 
 def leave(code: int) -> int:
     """End at once: taking the interpreter apart in good order costs as much as reading the settings."""
-    sys.stdout.flush()
+    if sys.stdout is not None:  # closed when we were started
+        sys.stdout.flush()
     os._exit(code)
 
 

@@ -16,6 +16,7 @@ from agent_sandbox.launcher.probe import Disk, printable, read_host
 from agent_sandbox.launcher.resolve.policy import resolve_policy
 from agent_sandbox.launcher.resolve.project import find_places, find_project
 from agent_sandbox.launcher.say import say
+from agent_sandbox.launcher.session import base_directory
 from agent_sandbox.launcher.start import check_command, wrap_command
 from agent_sandbox.launcher.view import Carving, Kind, Mount, View, in_order
 
@@ -73,7 +74,7 @@ def launch(request: Request) -> int:
 
 def open_case(request: Request) -> Case:
     host, disk = read_host(), Disk()
-    places = find_places(host, disk, ADMIN_DIR)
+    places = find_places(host, disk, ADMIN_DIR, base_directory(host.uid))
     project = find_project(request.project or host.cwd, host, disk)
     where = Where(
         user=host.user, uid=host.uid, home=host.home, groups=tuple(name for _, name in host.groups), host=host.name,

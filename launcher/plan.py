@@ -30,10 +30,20 @@ class Data:
 
 
 @record
+class Held:
+    """A grant that the backend gets as an open file's mount: by its path it might be led elsewhere."""
+
+    path: str
+    word: int  # which of the options names it as the source
+    optional: bool
+
+
+@record
 class Stage:
     """What our own process does to itself before it becomes the backend."""
 
     carves: tuple[Carve, ...]
+    held: tuple[Held, ...]
     limits: Limits
     most_user_namespaces: int | None  # None = as many as the system allows
     scope_abstract_sockets: bool

@@ -107,6 +107,16 @@ class Disk:
     def writable(self, path: str) -> bool:
         return os.access(path, os.W_OK | os.X_OK)
 
+    def movable(self, path: str) -> bool:
+        """Could somebody but root rename this, or a directory above it, and put something else in its place?"""
+        here = path.rpartition("/")[0]
+        while here:
+            found = self.stat(here)
+            if found is None or found.st_uid != 0 or found.st_mode & 0o022:
+                return True
+            here = here.rpartition("/")[0]
+        return False
+
     def readable(self, path: str) -> bool:
         return os.access(path, os.R_OK)
 

@@ -94,7 +94,10 @@ def close_session(session: Session) -> None:
 
 
 def remove_tree(path: str) -> None:
-    """A link is removed, not followed; what is gone already, or cannot go, is no problem."""
+    """A link is removed, not followed, the first one neither; what is gone already, or cannot go, is no problem."""
+    if os.path.islink(path) or not os.path.isdir(path):
+        _try(os.unlink, path)
+        return
     try:
         with os.scandir(path) as found:
             entries = [(entry.path, entry.is_dir(follow_symlinks=False)) for entry in found]

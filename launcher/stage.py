@@ -6,18 +6,19 @@ no link, and mounted on by its descriptor: what was checked is what is covered, 
 
 from __future__ import annotations
 
+import errno
 import os
 import resource
 import signal
 
 from agent_sandbox.launcher import syscalls
-from agent_sandbox.launcher.view import Carving
+from agent_sandbox.launcher.view import SHELF, Carving
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from agent_sandbox.launcher.plan import Plan, Stage
+    from agent_sandbox.launcher.plan import Held, Plan, Stage
     from agent_sandbox.launcher.policy import Limits
     from agent_sandbox.launcher.view import Carve
 
@@ -35,12 +36,13 @@ def become(plan: Plan, status: int, environment: dict[str, str]) -> None:
     """Prepare this process and turn it into the backend. Returns only by an exception."""
     enter_namespaces(plan.stage)
     make_carves(plan.stage.carves)
+    shelved = hold_grants(plan.stage.held)
     set_limits(plan.stage.limits)
     if plan.stage.scope_abstract_sockets:
         syscalls.prctl(syscalls.PR_SET_NO_NEW_PRIVS, 1)
         syscalls.landlock_scope_abstract_sockets()
     set_signals(plan.stage.ignored_signals)
-    place_files(plan, status)
+    place_files(plan, shelved, status)
     os.execve(plan.program, plan.argv, environment)
 
 
@@ -129,6 +131,51 @@ def _attach(carve: Carve, tree: int, seen: os.stat_result) -> None:
         os.close(handle)
 
 
+def hold_grants(held: Sequence[Held]) -> dict[int, str]:
+    """Open each grant by a path without links, and put its mount where nobody else can swap it: which option names it, and how now."""
+    trees = [(one, _open_grant(one)) for one in held]
+    if not trees:
+        return {}
+    try:
+        shelf = syscalls.new_tmpfs("0700")
+        top = os.open(SHELF, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        syscalls.attach_tree(shelf, top)
+        return {one.word: _shelve(tree, str(number), shelf) for number, (one, tree) in enumerate(trees)}
+    except OSError as error:
+        raise StageError(f"the grants cannot be held: {error.strerror}")
+
+
+def _open_grant(one: Held) -> int:
+    top = os.open("/", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        found = syscalls.open_beneath(top, one.path[1:], os.O_PATH)
+        tree = syscalls.clone_tree(found)
+        os.close(found)
+        return tree
+    except OSError as error:
+        if one.optional and error.errno == errno.ENOENT:
+            return -1
+        raise StageError(f"{one.path} changed while the jail was being built ({error.strerror}): start again")
+    finally:
+        os.close(top)
+
+
+def _shelve(tree: int, name: str, shelf: int) -> str:
+    """A place of the same kind on the shelf; one that is gone gets none, and its option is one that may fail."""
+    path = f"{SHELF}/{name}"
+    if tree < 0:
+        return path
+    if os.fstat(tree).st_mode & 0o170000 == 0o040000:
+        os.mkdir(name, 0o700, dir_fd=shelf)
+    else:
+        os.close(os.open(name, os.O_CREAT | os.O_CLOEXEC, 0o600, dir_fd=shelf))
+    target = os.open(name, os.O_PATH | os.O_CLOEXEC | os.O_NOFOLLOW, dir_fd=shelf)
+    syscalls.attach_tree(tree, target)
+    for handle in (target, tree):
+        os.close(handle)
+    return path
+
+
 def set_limits(limits: Limits) -> None:
     for name, number in RLIMITS.items():
         wanted = getattr(limits, name)
@@ -147,9 +194,10 @@ def set_signals(ignored: Sequence[int]) -> None:
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
 
 
-def place_files(plan: Plan, status: int) -> None:
+def place_files(plan: Plan, shelved: dict[int, str], status: int) -> None:
     """Each file on the number that the plan gives it, and every other descriptor closed: one left open reaches around the jail."""
-    options = b"".join(os.fsencode(word) + b"\0" for word in plan.options)
+    words = [shelved.get(number, word) for number, word in enumerate(plan.options)]
+    options = b"".join(os.fsencode(word) + b"\0" for word in words)
     contents = {plan.options_fd: options, **{one.fd: one.content for one in plan.data}}
     os.dup2(status, plan.status_fd)
     os.set_inheritable(plan.status_fd, True)

@@ -189,6 +189,13 @@ class _Watch:
             return Outcome(code=code, started=True, interrupted=self._interrupted and code == 128 + signal.SIGINT)
         if ended < 0:
             return Outcome(code=FAILED, started=False, problem="the guard was killed, and the jail ended with it")
-        if problem or ended < 128:
-            return Outcome(code=FAILED, started=False, problem=problem or "the jail could not be built")
+        if problem or ended != 128 + signal.SIGKILL:
+            return Outcome(code=FAILED, started=False, problem=problem or _why(ended))
         return Outcome(code=ended, started=self._status.first_process() is not None)
+
+
+def _why(ended: int) -> str:
+    """The backend has said more on stderr, unless a signal ended it."""
+    names = {128 + number: signal.Signals(number).name for number in range(1, signal.SIGSYS + 1)}
+    died = f": {names[ended]} ended it, perhaps a limit is too small" if ended in names else ""
+    return f"the jail could not be built{died}"

@@ -11,6 +11,9 @@ from agent_sandbox.config.record import record
 from agent_sandbox.launcher.policy import Access
 
 
+SHELF = "/tmp"  # where our stage puts held grants, in its own mount namespace: everything at or below it is movable
+
+
 class Kind(enum.Enum):
     BIND = "bind"  # the host's file or directory, at its own path
     SCRATCH = "scratch"  # an empty directory in memory that ends with the session
@@ -31,6 +34,7 @@ class Mount:
     target: str = ""  # of a link
     content: bytes = b""  # of a file
     directory: bool = True  # for a mask: what it covers
+    movable: bool = False  # somebody but root could put something else in its place: to be bound by an open file
     optional: bool = False  # one of many found by listing: may be gone by the time it is mounted
 
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import signal
 
-from agent_sandbox.launcher.plan import Data, Plan, Stage
+from agent_sandbox.launcher.plan import Data, Held, Plan, Stage
 from agent_sandbox.launcher.policy import Access, Gap, Property
 from agent_sandbox.launcher.seccomp.filters import ready_filter
-from agent_sandbox.launcher.view import Kind
+from agent_sandbox.launcher.view import SHELF, Kind
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,9 +20,18 @@ if TYPE_CHECKING:
     from agent_sandbox.launcher.policy import Host, Policy
     from agent_sandbox.launcher.view import Mount
 
+BINDS = ("--bind", "--ro-bind", "--bind-try", "--ro-bind-try")
 STATUS_FD, OPTIONS_FD, FIRST_DATA_FD = 10, 11, 12
 SCOPES_ABI = 6
 OWN_USER_NAMESPACES = 2  # bwrap makes two: one to mount devpts, one to be the user again
+OWN_USER_NAMESPACES_OF_ROOT = 1  # root stays root in the first: a second one would be left for the agent
+
+# Root's number opens these without any capability (a core_pattern with a pipe is run by the real root). bwrap covers some by
+# itself, but not /proc/sys: its question whether that directory can be written is always answered with no.
+ROOTS_PROC = (
+    "/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus", "/proc/fs", "/proc/acpi", "/proc/scsi", "/proc/mtrr",
+    "/proc/driver",
+)  # fmt: skip
 
 # The terminal, the caller's shell and `kill` reach the whole process group. bwrap's monitor must outlive what the command
 # handles; the command gets the usual dispositions back.
@@ -40,16 +49,21 @@ class Bwrap:
 
     def plan(self, policy: Policy, host: Host, command: Sequence[str]) -> Plan:
         data = tuple(_data(policy, host))
+        options = tuple(_options(policy, host, data))
         return Plan(
             backend=self.name, program=host.bwrap, command=tuple(command), data=data,
-            options=tuple(_options(policy, data)), options_fd=OPTIONS_FD, status_fd=STATUS_FD,
+            options=options, options_fd=OPTIONS_FD, status_fd=STATUS_FD,
             stage=Stage(
-                carves=policy.carves, limits=policy.limits,
-                most_user_namespaces=None if policy.syscalls.nested else OWN_USER_NAMESPACES,
+                carves=policy.carves, held=tuple(_held(policy, options)), limits=policy.limits,
+                most_user_namespaces=None if policy.syscalls.nested else _own_user_namespaces(host),
                 scope_abstract_sockets=policy.network.mode == "open" and host.landlock >= SCOPES_ABI,
                 ignored_signals=GROUP_SIGNALS,
             ),
         )  # fmt: skip
+
+
+def _own_user_namespaces(host: Host) -> int:
+    return OWN_USER_NAMESPACES_OF_ROOT if (host.uid, host.gid) == (0, 0) else OWN_USER_NAMESPACES
 
 
 def _gaps(policy: Policy, host: Host) -> Iterator[Gap]:
@@ -83,7 +97,7 @@ def _filters(policy: Policy, host: Host) -> Iterator[tuple[str, bytes]]:
         yield "seccomp", deny_filter(numbers_of(syscalls.deny, host.machine), host.machine)
 
 
-def _options(policy: Policy, data: tuple[Data, ...]) -> Iterator[str]:
+def _options(policy: Policy, host: Host, data: tuple[Data, ...]) -> Iterator[str]:
     yield from ("--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try")
     if policy.network.mode == "isolated":
         yield "--unshare-net"
@@ -96,12 +110,23 @@ def _options(policy: Policy, data: tuple[Data, ...]) -> Iterator[str]:
         yield from _mount(mount, files, below_bind)
         if mount.kind == Kind.BIND and not below_bind:
             shown = mount.path + "/"
+        if mount.kind == Kind.PROC and host.uid == 0:
+            yield from (word for path in ROOTS_PROC for word in ("--ro-bind-try", path, path))
     for mount in policy.view.mounts:
         if _ends_read_only(mount):
             yield from ("--remount-ro", mount.path)
     yield from ("--remount-ro", "/", "--chdir", policy.cwd)
     for name, value in policy.environment.values.items():
         yield from ("--setenv", name, value)
+
+
+def _held(policy: Policy, options: tuple[str, ...]) -> Iterator[Held]:
+    """Where the options name a source that could be swapped: bwrap follows links there, when it starts."""
+    movable = {mount.path: mount for mount in policy.view.mounts if mount.kind == Kind.BIND and (mount.movable or mount.path == SHELF)}
+    end = options.index("--chdir")  # after it come only variables
+    for word in range(1, end - 1):
+        if options[word - 1] in BINDS and options[word] in movable and options[word + 1] == options[word]:
+            yield Held(path=options[word], word=word, optional=movable[options[word]].optional)
 
 
 def _filter_options(data: tuple[Data, ...]) -> Iterator[str]:

@@ -72,8 +72,12 @@ class Layout:
         if root:
             self.carve(root, grant.path, Carving.READ if grant.access == Access.READ else Carving.WRITE, grant.origin)
         else:
-            self.mounts[grant.path] = Mount(path=grant.path, kind=Kind.BIND, access=grant.access, origin=grant.origin)
+            self._bind(grant.path, grant.access, grant.origin)
         self._rights[grant.path] = grant.access
+
+    def _bind(self, path: str, access: Access, origin: str, *, optional: bool = False) -> None:
+        movable = self.disk.movable(path)
+        self.mounts[path] = Mount(path=path, kind=Kind.BIND, access=access, origin=origin, movable=movable, optional=optional)
 
     def writable_root(self, path: str) -> str:
         """The writable bind that `path` lies strictly below, or ""."""
@@ -151,5 +155,5 @@ class Layout:
         if kind == "link":
             self.mounts[path] = Mount(path=path, kind=Kind.LINK, target=self.disk.link(path), origin=whole.origin)
         elif kind in ("file", "directory"):
-            self.mounts[path] = Mount(path=path, kind=Kind.BIND, access=Access.READ, origin=whole.origin, optional=True)
+            self._bind(path, Access.READ, whole.origin, optional=True)
             self._rights[path] = Access.READ

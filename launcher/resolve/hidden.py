@@ -28,7 +28,7 @@ def resolve_hidden(settings: Settings, places: Places, disk: Disk) -> tuple[Hidd
         for path in expand(entry.value, disk):
             if path not in revealed or entry.rank != 0:
                 _add(found, path, entry.value, disk)
-    for own in (places.config, places.state):
+    for own in (places.config, places.state, places.runtime):
         found[own] = Hidden(path=own, rule="self-protection")
     return tuple(found.values())
 

@@ -26,19 +26,22 @@ class Places:
     state: str
     data: str
     admin: str
+    runtime: str
 
     def protected(self) -> tuple[tuple[str, str], ...]:
         return (
             (self.install, "the agent-sandbox that is running"), (self.config, "the directory of the configuration"),
             (self.state, "the directory of sessions and audit"), (self.data, "the directory of installed copies"),
-            (self.admin, "the admin's directory"),
+            (self.admin, "the admin's directory"), (self.runtime, "the directory of running sessions"),
         )  # fmt: skip
 
 
-def find_places(host: Host, disk: Disk, admin: str) -> Places:
+def find_places(host: Host, disk: Disk, admin: str, runtime: str) -> Places:
     home = disk.follow(host.home).real
     real = {name: disk.follow(f"{home}/{below}").real for name, below in OWN_DIRECTORIES.items()}
-    return Places(home=home, install=disk.follow(host.install).real, admin=disk.follow(admin).real, **real)
+    return Places(
+        home=home, install=disk.follow(host.install).real, admin=disk.follow(admin).real, runtime=disk.follow(runtime).real, **real,
+    )  # fmt: skip
 
 
 OWN_DIRECTORIES = {

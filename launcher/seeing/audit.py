@@ -18,6 +18,7 @@ from agent_sandbox.launcher.audit import FIRST, Audit, hash_of
 from agent_sandbox.launcher.launch import open_audit
 from agent_sandbox.launcher.probe import Disk, printable, read_host
 from agent_sandbox.launcher.resolve.project import find_places
+from agent_sandbox.launcher.session import base_directory
 from agent_sandbox.launcher.seeing.output import put, put_json, put_table, refuse_more, take_json
 
 TYPE_CHECKING = False
@@ -45,7 +46,7 @@ def run(request: Request) -> int:
 def own_audit() -> Audit:
     """Where launches of this user on this host write, whatever the settings say."""
     host = read_host()
-    return open_audit(Settings(values={}, clamps=(), layers=()), find_places(host, Disk(), ADMIN_DIR), host)
+    return open_audit(Settings(values={}, clamps=(), layers=()), find_places(host, Disk(), ADMIN_DIR, base_directory(host.uid)), host)
 
 
 @record

@@ -27,7 +27,8 @@ CLEAN = "env -i PATH=/usr/bin:/bin"
 UNSHARE = "unshare --user --map-root-user --mount --propagation private"
 # How many words follow each option of the backend; `--perms` belongs to the option after it.
 WORDS_AFTER = {
-    "--setenv": 2, "--bind": 2, "--ro-bind": 2, "--dev-bind": 2, "--symlink": 2, "--file": 2, "--ro-bind-data": 2,
+    "--setenv": 2, "--bind": 2, "--ro-bind": 2, "--bind-try": 2, "--ro-bind-try": 2,
+    "--dev-bind": 2, "--symlink": 2, "--file": 2, "--ro-bind-data": 2,
     "--tmpfs": 1, "--dev": 1, "--proc": 1, "--remount-ro": 1, "--chdir": 1, "--cap-drop": 1, "--perms": 3,
     "--seccomp": 1, "--add-seccomp-fd": 1, "--json-status-fd": 1,
 }  # fmt: skip

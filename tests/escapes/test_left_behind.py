@@ -169,7 +169,8 @@ def test_clearing_up_never_follows_a_link_out_of_the_runtime_directory(jail: Jai
 def test_a_jail_with_the_real_tmp_does_not_reach_the_runtime_directory(jail: Jail, home: Path) -> None:
     jail.configure("[filesystem]\nprivate_tmp = false\n")
     base = Path(f"/tmp/agent-sandbox-{jail.user.uid}")
-    inside = jail.run("sh", "-c", f"ls /tmp >/dev/null && echo ran; ls {base}/*; mv {base} {base}x")
+    rename = f"import os; os.rename('{base}', '{base}x')"  # `mv` would make a copy
+    inside = jail.run("sh", "-c", f"ls /tmp >/dev/null && echo ran; ls {base}/*; /usr/bin/python3 -c \"{rename}\"")
     assert inside.out == "ran\n"
-    assert not Path(f"{base}x").exists()
+    assert "busy" in inside.err and not Path(f"{base}x").exists()
     assert gone(jail.user) == ([], [])

@@ -123,12 +123,3 @@ def test_a_grant_swapped_for_a_link_during_the_launch_shows_nothing_else(
             inside = jail.run("sh", "-c", attack, options=options)
             assert "hunter2" not in inside.out
             untouched(outside)
-
-
-def test_a_hidden_path_swapped_during_the_launch_is_not_shown(jail: Jail, repository: Path, rounds: Callable[[int, int], int]) -> None:
-    """Either the launch is refused or the key is masked, wherever the directory was at that moment."""
-    key = repository / "hidden/dir/key"
-    with swapped(jail, repository / "hidden", str(repository / "hidden.aside")):
-        for _ in range(rounds(10, 500)):
-            inside = jail.run("sh", "-c", "cat hidden/dir/key hidden.aside/dir/key; echo ran", options=["--quiet", "--hide", key])
-            assert "hunter2" not in inside.out

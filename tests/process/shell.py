@@ -5,8 +5,9 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import pexpect
 import pyte
@@ -89,6 +90,20 @@ def shell(jail: Jail, *argv: str, wait_for_prompt: bool = True) -> Iterator[Shel
         opened.close()
 
 
+@contextlib.contextmanager
+def started(jail: Jail, *command: str, options: Sequence[str] = (), stdin: int = subprocess.DEVNULL) -> Iterator[subprocess.Popen[str]]:
+    """A launch with pipes in a session of its own; ended at the end of the block, also when the test has failed there."""
+    argv = [jail.program, "--quiet", *options, "--", *command]
+    pipe = subprocess.PIPE
+    process = users.start_as(jail.user, argv, cwd=jail.project, stdin=stdin, stdout=pipe, stderr=pipe, new_session=True)
+    try:
+        yield process
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(process.pid, signal.SIGKILL)
+        process.communicate(timeout=20)
+
+
 def until(condition: Callable[[], object], seconds: float = 10) -> bool:
     """Wait for something to become true."""
     deadline = time.monotonic() + seconds
@@ -113,5 +128,3 @@ def send(pid: int, number: int) -> None:
     with contextlib.suppress(ProcessLookupError):
         os.kill(pid, number)
 
-
-KILL = signal.SIGKILL

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import subprocess
 import time
 
 import pytest
@@ -11,7 +10,7 @@ import pytest
 from tests.machines import users
 from tests.machines.jail import Jail
 from tests.machines.needs import need_root
-from tests.process.shell import until
+from tests.process.shell import started, until
 from tests.process.test_terminal import is_running
 
 FORK = """
@@ -119,8 +118,7 @@ def test_the_command_is_asked_first(jail: Jail) -> None:
 def test_stopping_the_launcher_from_inside_does_not_stop_the_clock(jail: Jail) -> None:
     """The jail shares the launcher's process group: a signal to it reaches us, and must not reach the guard."""
     script = "setsid sh -c 'while :; do date +%s%N >beat; sleep 0.05; done' & sleep 0.3; kill -STOP 0; sleep 60"
-    argv = [jail.program, "--quiet", "--limit", "wall_time=1", "--", "bash", "-c", script]
-    with users.start_as(jail.user, argv, cwd=jail.project, stderr=subprocess.PIPE, new_session=True) as process:
+    with started(jail, "bash", "-c", script, options=["--limit", "wall_time=1"]) as process:
         assert until(lambda: users.state(process.pid) == "T")
         beat = (jail.project / "beat").read_text()
         assert until(lambda: (jail.project / "beat").read_text() != beat)  # the other one went on

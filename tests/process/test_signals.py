@@ -11,15 +11,10 @@ import pytest
 
 from tests.machines import users
 from tests.machines.jail import Jail
-from tests.process.shell import alive, until
+from tests.process.shell import alive, started, until
 
 TRAP = 'trap "echo caught; exit 9" {name}; echo running; while :; do sleep 0.05; done'
 PIPE = subprocess.PIPE
-
-
-def start(jail: Jail, *command: str, **more: object) -> subprocess.Popen[str]:
-    argv = [jail.program, "--quiet", "--", *command]
-    return users.start_as(jail.user, argv, cwd=jail.project, stdout=PIPE, stderr=PIPE, new_session=True, **more)  # type: ignore[arg-type]
 
 
 def wait_for(process: subprocess.Popen[str], line: str) -> None:
@@ -29,7 +24,7 @@ def wait_for(process: subprocess.Popen[str], line: str) -> None:
 
 @pytest.mark.parametrize("name", ["TERM", "HUP", "INT", "QUIT", "USR1", "USR2", "ALRM"])
 def test_a_signal_to_the_launcher_runs_the_commands_trap(jail: Jail, name: str) -> None:
-    with start(jail, "bash", "-c", TRAP.format(name=name)) as process:
+    with started(jail, "bash", "-c", TRAP.format(name=name)) as process:
         wait_for(process, "running")
         process.send_signal(signal.Signals[f"SIG{name}"])
         wait_for(process, "caught")
@@ -37,7 +32,7 @@ def test_a_signal_to_the_launcher_runs_the_commands_trap(jail: Jail, name: str) 
 
 
 def test_a_signal_to_the_whole_group_runs_the_commands_trap(jail: Jail) -> None:
-    with start(jail, "bash", "-c", TRAP.format(name="TERM")) as process:
+    with started(jail, "bash", "-c", TRAP.format(name="TERM")) as process:
         wait_for(process, "running")
         os.killpg(process.pid, signal.SIGTERM)
         wait_for(process, "caught")
@@ -66,7 +61,7 @@ def test_timeout_ends_it(jail: Jail) -> None:
 
 def test_sigterm_at_any_moment_of_the_start_ends_it(jail: Jail) -> None:
     for milliseconds in range(0, 80, 2):
-        with start(jail, "sleep", "100") as process:
+        with started(jail, "sleep", "100") as process:
             time.sleep(milliseconds / 1000)
             process.terminate()
             assert process.wait(10) in (143, -signal.SIGTERM), milliseconds
@@ -83,7 +78,7 @@ def test_hangup_while_a_nohup_jail_is_being_built_does_not_end_it(jail: Jail) ->
 
 
 def test_a_stopped_launcher_still_reports_the_code(jail: Jail) -> None:
-    with start(jail, "sh", "-c", "echo running; read line; exit 6", stdin=PIPE) as process:
+    with started(jail, "sh", "-c", "echo running; read line; exit 6", stdin=PIPE) as process:
         wait_for(process, "running")
         process.send_signal(signal.SIGSTOP)
         assert until(lambda: users.state(process.pid) == "T")
