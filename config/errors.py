@@ -12,6 +12,12 @@ class UserError(Exception):
         self.code = code
 
     def __str__(self) -> str:
-        place = f"{self.where}: " if self.where else ""
-        advice = f"\n  {self.hint}" if self.hint else ""
-        return f"{place}{self.problem}{advice}"
+        place = f"{plain(self.where)}: " if self.where else ""
+        advice = f"\n  {plain(self.hint)}" if self.hint else ""
+        return f"{place}{plain(self.problem)}{advice}"
+
+
+def plain(text: str, most: int = 1000) -> str:
+    """One line, and nothing that a terminal would act on: parts of it come from files that an agent can write."""
+    short = text if len(text) <= most else f"{text[: most // 2]}…{text[-most // 2 :]}"
+    return "".join([char if char.isprintable() else ascii(char)[1:-1] for char in short])

@@ -9,7 +9,7 @@ import os
 import re
 
 from agent_sandbox.config.errors import UserError
-from agent_sandbox.config.files import read_untrusted
+from agent_sandbox.config.files import MOST_DOTS, read_untrusted
 
 _HEADER = re.compile(r"\s*\[\[?\s*([^\[\]]+?)\s*\]\]?\s*(?:#.*)?$")
 _KEY = re.compile(r"""\s*((?:[\w-]+|"[^"]*"|'[^']*')(?:\s*\.\s*(?:[\w-]+|"[^"]*"|'[^']*'))*)\s*=""")
@@ -25,6 +25,8 @@ def line_in_file(path: str, key: str, written: str = "") -> int | None:
 
 def find_line(text: str, key: str, written: str = "") -> int | None:
     """The line of the key, or of the entry `written` in its list; of the table above it if it is inline."""
+    if key.count(".") > MOST_DOTS:  # a name of an agent's making: looking for what stands above it would take minutes
+        return None
     lines = text.splitlines()
     places = dict(_places(lines))
     while key and key not in places:

@@ -47,6 +47,7 @@ class Stage:
     limits: Limits
     most_user_namespaces: int | None  # None = as many as the system allows
     scope_abstract_sockets: bool
+    scope_signals: bool  # the process group is the caller's: `kill 0` inside would end the caller's script
     ignored_signals: tuple[int, ...]
 
 

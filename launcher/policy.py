@@ -75,6 +75,7 @@ class Host:
     python: str
     environment: dict[str, str]
     cwd: str
+    own_group: bool = True  # the caller gave us a process group of our own, as an interactive shell does
 
 
 @record

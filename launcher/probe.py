@@ -48,7 +48,11 @@ class Disk:
         return _kind(found.st_mode) if found else ""
 
     def link(self, path: str) -> str:
-        return os.readlink(path)
+        """What a link says; "" = it cannot be read, or is none any more."""
+        try:
+            return os.readlink(path)
+        except OSError:
+            return ""
 
     def follow(self, path: str) -> Found:
         """Resolve every link of an absolute path; a loop is an error that names it."""
@@ -68,7 +72,10 @@ class Disk:
             if kind != "link":
                 done = here
                 continue
-            links.append((here, self.link(here)))
+            target = self.link(here)
+            if not target:
+                return Found(real="/".join([here, *left]), links=tuple(links), kind="")
+            links.append((here, target))
             if len(links) > MOST_LINKS:
                 raise UserError(f"{printable(path)}: too many symbolic links", hint="one of them points back to itself")
             if links[-1][1].startswith("/"):
@@ -153,6 +160,7 @@ def read_host() -> Host:
         shell=person.pw_shell or "/bin/sh", groups=read_groups(), name=system.nodename, machine=system.machine,
         landlock=_landlock(), bwrap=next((p for p in BWRAP_PLACES if os.access(p, os.X_OK)), ""),
         install=install, entry=entry, package=package, python=os.path.realpath(sys.executable), environment=dict(os.environ), cwd=read_cwd(),
+        own_group=os.getpgrp() == os.getpid(),
     )  # fmt: skip
 
 

@@ -38,9 +38,9 @@ def become(plan: Plan, status: int, environment: dict[str, str]) -> None:
     make_carves(plan.stage.carves)
     shelved = hold_grants(plan.stage.held)
     set_limits(plan.stage.limits)
-    if plan.stage.scope_abstract_sockets:
+    if plan.stage.scope_abstract_sockets or plan.stage.scope_signals:
         syscalls.prctl(syscalls.PR_SET_NO_NEW_PRIVS, 1)
-        syscalls.landlock_scope_abstract_sockets()
+        syscalls.landlock_scope(abstract_sockets=plan.stage.scope_abstract_sockets, signals=plan.stage.scope_signals)
     set_signals(plan.stage.ignored_signals)
     place_files(plan, shelved, status)
     os.execve(plan.program, plan.argv, environment)

@@ -24,7 +24,7 @@ FSCONFIG_SET_STRING, FSCONFIG_CMD_CREATE = 1, 6
 CLONE_NEWNS, CLONE_NEWUSER = 0x00020000, 0x10000000
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER, PR_SET_NO_NEW_PRIVS = 1, 36, 38
 MS_REC, MS_PRIVATE = 0x4000, 0x40000
-LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET = 1
+LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET, LANDLOCK_SCOPE_SIGNAL = 1, 2
 LANDLOCK_CREATE_RULESET_VERSION = 1
 
 
@@ -118,9 +118,10 @@ def landlock_abi() -> int:
         return 0
 
 
-def landlock_scope_abstract_sockets() -> None:
-    """Cut this process and all it starts off from abstract sockets made outside (ABI 6; needs no_new_privs)."""
-    attributes = _RulesetAttr(0, 0, LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET)
+def landlock_scope(*, abstract_sockets: bool, signals: bool) -> None:
+    """Cut this process and all it starts off from abstract sockets, or from sending signals, outside (ABI 6; needs no_new_privs)."""
+    scoped = LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET * abstract_sockets | LANDLOCK_SCOPE_SIGNAL * signals
+    attributes = _RulesetAttr(0, 0, scoped)
     size = ctypes.c_size_t(ctypes.sizeof(attributes))
     ruleset = _call(LANDLOCK_CREATE_RULESET, ctypes.byref(attributes), size, ctypes.c_uint(0))
     try:

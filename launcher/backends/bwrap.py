@@ -57,7 +57,7 @@ class Bwrap:
                 carves=policy.carves, held=tuple(_held(policy, options)), limits=policy.limits,
                 most_user_namespaces=None if policy.syscalls.nested else _own_user_namespaces(host),
                 scope_abstract_sockets=policy.network.mode == "open" and host.landlock >= SCOPES_ABI,
-                ignored_signals=GROUP_SIGNALS,
+                scope_signals=host.landlock >= SCOPES_ABI, ignored_signals=GROUP_SIGNALS,
             ),
         )  # fmt: skip
 
@@ -70,6 +70,9 @@ def _gaps(policy: Policy, host: Host) -> Iterator[Gap]:
     if policy.network.mode == "open" and host.landlock < SCOPES_ABI:
         reason = f"the network is shared and this kernel's Landlock (ABI {host.landlock}) has no scopes"
         yield Gap(property=Property.ABSTRACT_SOCKETS, reason=reason, fix="Linux 6.12, or --network isolated")
+    if host.landlock < SCOPES_ABI and not host.own_group:
+        reason = "a signal sent inside to the process group (`kill 0`) reaches the caller's, where the two are one"
+        yield Gap(property=Property.PIDS, reason=reason, fix="Linux 6.12")
     if policy.limits.processes is not None and host.uid == 0:
         yield Gap(property=Property.LIMITS, reason="the kernel does not count root's processes (limits.processes)")
 

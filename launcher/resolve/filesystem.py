@@ -94,7 +94,7 @@ class Layout:
 
     def add_links(self, links: Iterable[tuple[str, str]]) -> None:
         for path, target in links:
-            if self.right_at(path)[0] == Access.HIDDEN and path not in self.mounts:
+            if target and self.right_at(path)[0] == Access.HIDDEN and path not in self.mounts:
                 self.mounts[path] = Mount(path=path, kind=Kind.LINK, target=target, origin="link on the way")
 
     def hold(self, path: str, origin: str) -> None:
@@ -153,7 +153,7 @@ class Layout:
     def _show(self, path: str, whole: Mount) -> None:
         kind = self.disk.kind(path)
         if kind == "link":
-            self.mounts[path] = Mount(path=path, kind=Kind.LINK, target=self.disk.link(path), origin=whole.origin)
+            self.add_links([(path, self.disk.link(path))])
         elif kind in ("file", "directory"):
             self._bind(path, Access.READ, whole.origin, optional=True)
             self._rights[path] = Access.READ

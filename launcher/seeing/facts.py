@@ -38,7 +38,7 @@ def read_facts(host: Host) -> Facts:
 def try_stage() -> str:
     """Our own namespaces, made in a child as every launch makes them; the problem in words, or ""."""
     nothing = Stage(
-        carves=(), held=(), limits=Limits(), most_user_namespaces=2, scope_abstract_sockets=False, ignored_signals=(),
+        carves=(), held=(), limits=Limits(), most_user_namespaces=2, scope_abstract_sockets=False, scope_signals=False, ignored_signals=(),
     )  # fmt: skip
 
     def enter() -> int:

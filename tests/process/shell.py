@@ -6,6 +6,7 @@ import contextlib
 import os
 import signal
 import subprocess
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 
@@ -96,9 +97,12 @@ def started(jail: Jail, *command: str, options: Sequence[str] = (), stdin: int =
     argv = [jail.program, "--quiet", *options, "--", *command]
     pipe = subprocess.PIPE
     process = users.start_as(jail.user, argv, cwd=jail.project, stdin=stdin, stdout=pipe, stderr=pipe, new_session=True)
+    alarm = threading.Timer(30, process.kill)  # a read from it must not wait for ever
+    alarm.start()
     try:
         yield process
     finally:
+        alarm.cancel()
         with contextlib.suppress(ProcessLookupError):
             os.kill(process.pid, signal.SIGKILL)
         process.communicate(timeout=20)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterator
 
@@ -105,7 +106,7 @@ def test_ctrl_z_stops_and_fg_goes_on(outer: Shell) -> None:
     assert outer.code == 0
 
 
-def test_a_stopped_job_goes_on_in_the_background_and_leaves_the_terminal_alone(outer: Shell) -> None:
+def test_a_stopped_job_goes_on_in_the_background_and_leaves_the_terminal_alone(outer: Shell, jail: Jail) -> None:
     outer.type("a sh -c 'echo running; sleep 1; echo finished'")
     outer.see("running\r\n")
     settle()
@@ -113,6 +114,8 @@ def test_a_stopped_job_goes_on_in_the_background_and_leaves_the_terminal_alone(o
     outer.prompt()
     outer.run("bg")
     outer.see("finished")
+    assert until(lambda: not [one for one in alive(jail.user.uid) if "bin/agent-sandbox" in one[1]])
+    assert os.tcgetpgrp(outer.child.child_fd) == outer.child.pid  # before the shell has had a reason to take it
     outer.run("wait")
     assert outer.run("jobs") == "jobs\n"
     assert outer.run("stty -a >/dev/null; echo usable") == "stty -a >/dev/null; echo usable\nusable\n"
