@@ -20,36 +20,38 @@ from agent_sandbox.config.settings import COMMAND_LINE, Layer, Rank, Settings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from agent_sandbox.config.location import Where
+
+    Parser = Callable[[bytes, str], dict[str, object]]
 
 ADMIN_MATCHES = ("host", "user", "group")
 USER_MATCHES = ("project", "host")
 
 
-def load(where: Where, command_line: Mapping[str, object], *, use_project_file: bool = True) -> Settings:
+def load(where: Where, command_line: Mapping[str, object], *, use_project_file: bool = True, parse: Parser = parse) -> Settings:
     """Everything that holds for this person in this project. `command_line` maps keys to values as TOML has them."""
-    admin, own = admin_layers(where), user_layers(where)
+    admin, own = admin_layers(where, parse), user_layers(where, parse)
     project = project_layers(where) if use_project_file else []
     options = read_options(command_line, command_line_source(where))
     return merge([load_defaults(where.home), *admin, *own, *project, options])
 
 
-def admin_layers(where: Where) -> list[Layer]:
+def admin_layers(where: Where, parse: Parser = parse) -> list[Layer]:
     """[defaults] of all files first: they stand below every rank."""
     layers = []
     for path in (f"{where.admin_dir}/config.toml", *list_trusted(f"{where.admin_dir}/conf.d", ADMIN)):
-        layers += read_layers(read_trusted(path, ADMIN), admin_source(path, where), where)
+        layers += read_layers(read_trusted(path, ADMIN), admin_source(path, where), where, parse)
     return sorted(layers, key=lambda layer: layer.rank)
 
 
-def user_layers(where: Where) -> list[Layer]:
+def user_layers(where: Where, parse: Parser = parse) -> list[Layer]:
     trust = user_trust(where.user, where.uid, where.home)
     config = f"{where.user_dir()}/config.toml"
-    layers = read_layers(read_trusted(config, trust), user_source(config, where), where)
+    layers = read_layers(read_trusted(config, trust), user_source(config, where), where, parse)
     for path in list_trusted(f"{where.user_dir()}/conf.d", trust):
-        layers += read_layers(read_trusted(path, trust), user_source(path, where, matches=USER_MATCHES), where)
+        layers += read_layers(read_trusted(path, trust), user_source(path, where, matches=USER_MATCHES), where, parse)
     return layers
 
 
@@ -80,7 +82,7 @@ def command_line_source(where: Where) -> Source:
     return Source(name=COMMAND_LINE, rank=Rank.PERSON, base=where.cwd, home=where.home)
 
 
-def read_layers(data: bytes | None, source: Source, where: Where) -> list[Layer]:
+def read_layers(data: bytes | None, source: Source, where: Where, parse: Parser = parse) -> list[Layer]:
     """The layers of one file, if it is there and its [match] fits; all of it is checked even if it does not."""
     if data is None:
         return []

@@ -50,9 +50,24 @@ def run(request: Request) -> int:
         return run_word(request, inside=os.path.exists(SUMMARY))
     if os.path.exists(SUMMARY):
         raise UserError("already inside a jail: run the command itself", hint="a jail in a jail would not be one more wall")
-    from agent_sandbox.launcher.launch import launch
+    if request.dry_run:
+        from agent_sandbox.launcher.seeing.dryrun import run as show
 
-    return leave(launch(request))
+        return show(request)
+    return leave(launch_guarded(request))
+
+
+def launch_guarded(request: Request) -> int:
+    """The guard first: it loads its part, and the settings, while we load ours."""
+    from agent_sandbox.launcher.handover import start_guard
+
+    guard = start_guard()
+    try:
+        from agent_sandbox.launcher.launch import launch
+
+        return launch(request, guard)
+    finally:
+        guard.dismiss()
 
 
 def leave(code: int) -> int:

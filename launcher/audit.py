@@ -13,6 +13,7 @@ import fcntl
 import os
 import time
 
+from agent_sandbox.config.record import record
 from agent_sandbox.launcher.jsonline import dumps
 
 try:  # importing hashlib would load OpenSSL
@@ -34,12 +35,22 @@ PARTS = 8  # a file is set aside at this fraction of the room, so that dropping 
 FLAGS = os.O_RDWR | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
 
 
+@record
+class Log:
+    """Where the log is, whose it is, and how long it is kept."""
+
+    directory: str
+    host: str
+    enabled: bool
+    keep_days: int | None
+    max_size: int | None
+
+
 class Audit:
-    def __init__(
-        self, directory: str, host: str, *, enabled: bool, keep_days: int | None, max_size: int | None,
-    ) -> None:  # fmt: skip
-        self.directory, self.host, self.enabled = directory, host.replace("/", "_"), enabled
-        self._keep_days, self._max_size = keep_days, max_size
+    def __init__(self, log: Log) -> None:
+        self.log = log
+        self.directory, self.host, self.enabled = log.directory, log.host.replace("/", "_"), log.enabled
+        self._keep_days, self._max_size = log.keep_days, log.max_size
 
     def write(self, event: str, facts: dict[str, Plain]) -> str:
         """Append one event; the problem in words if that failed, else ""."""

@@ -13,49 +13,62 @@ import time
 
 from agent_sandbox.config.errors import UserError
 from agent_sandbox.launcher import processes, stage, syscalls
-from agent_sandbox.launcher.processes import children
+from agent_sandbox.launcher.audit import Audit
+from agent_sandbox.launcher.orders import unpack
+from agent_sandbox.launcher.processes import children, end_children
 from agent_sandbox.launcher.session import close_session, make_session
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
+    from agent_sandbox.launcher.orders import Orders
     from agent_sandbox.launcher.plan import Plan
-    from agent_sandbox.launcher.session import Session
 
 FAILED = 125
 GRACE = 5.0  # seconds between asking the command to end and ending it
-AGAIN = 0.05  # seconds until those that still live are killed once more
 
 
-def run_guard(plan: Plan, status: int, launcher: int, session: Session | None, orphaned: Callable[[], None]) -> int:
-    """Start the backend, wait for it, and say how it ended. The launcher has blocked every signal for us."""
+def run_guard(hear: int, status: int, launcher: int) -> int:
+    """Wait to be told, start the backend, wait for it, and say how it ended. The launcher has blocked every signal for us."""
     syscalls.prctl(syscalls.PR_SET_PDEATHSIG, signal.SIGTERM)
     syscalls.prctl(syscalls.PR_SET_CHILD_SUBREAPER, 1)
-    if os.getppid() != launcher:
+    _tell(status, "landlock", syscalls.landlock_abi())
+    told = _hear(hear)
+    if os.getppid() != launcher or not told:
         return FAILED
+    orders = unpack(told)
     try:
-        return _guard_jail(plan, status, launcher, session)
+        return _guard_jail(orders, status, launcher)
     except (OSError, UserError) as error:
         _tell(status, "stage-error", str(error) if isinstance(error, UserError) else f"the jail cannot be started: {error.strerror}")
         return FAILED
     finally:
         end_children()
-        if session is not None:
-            close_session(session)
+        close_session(orders.session)
         if os.getppid() != launcher:
-            orphaned()
+            _log_the_end(orders)
 
 
-def _guard_jail(plan: Plan, status: int, launcher: int, session: Session | None) -> int:
+def _hear(pipe: int) -> bytes:
+    """Everything up to the end. Of a launcher that died while it spoke nothing is believed: its death is looked at next."""
+    pieces = []
+    while piece := os.read(pipe, 1 << 20):
+        pieces.append(piece)
+    os.close(pipe)
+    return b"".join(pieces)
+
+
+def _log_the_end(orders: Orders) -> None:
+    Audit(orders.log).write("end", {"session": orders.session.id, "code": None, "why": "the launcher was killed"})
+
+
+def _guard_jail(orders: Orders, status: int, launcher: int) -> int:
     guard = os.getpid()
-    if session is not None:
-        make_session(session)
+    make_session(orders.session)
     jail = os.fork()
     if jail == 0:
-        _become_backend(plan, status, guard)
+        _become_backend(orders.plan, status, guard)
     os.setsid()
-    code = _wait(jail, launcher, status, plan.stage.limits.wall_time)
+    code = _wait(jail, launcher, status, orders.plan.stage.limits.wall_time)
     processes.kill(launcher, signal.SIGCONT)  # it may have stopped together with the command
     return code
 
@@ -77,7 +90,7 @@ def _become_backend(plan: Plan, status: int, guard: int) -> None:
     os._exit(FAILED)
 
 
-def _tell(status: int, name: str, value: str) -> None:
+def _tell(status: int, name: str, value: str | int) -> None:
     from agent_sandbox.launcher.jsonline import dumps
 
     try:
@@ -126,16 +139,3 @@ def _reap(jail: int) -> int | None:
         if pid == jail:
             ended = os.waitstatus_to_exitcode(status)
             code = ended if ended >= 0 else 128 - ended
-
-
-def end_children() -> None:
-    """Kill and collect until no child is left: killing a jail's first process ends all the others."""
-    while True:
-        try:
-            while os.waitpid(-1, os.WNOHANG)[0]:
-                pass
-        except ChildProcessError:
-            return
-        for pid in children(os.getpid()):
-            processes.kill(pid, signal.SIGKILL)
-        signal.sigtimedwait({signal.SIGCHLD}, AGAIN)

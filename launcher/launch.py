@@ -6,23 +6,26 @@ import os
 import signal
 import time
 
+from agent_sandbox.config.ahead import using
 from agent_sandbox.config.errors import UserError
 from agent_sandbox.config.layers import load
 from agent_sandbox.config.location import ADMIN_DIR, Where
 from agent_sandbox.config.record import record, replace
-from agent_sandbox.launcher.audit import Audit
+from agent_sandbox.launcher import session as sessions
+from agent_sandbox.launcher.audit import Audit, Log
 from agent_sandbox.launcher.backends.choose import check_gaps, choose_backend
+from agent_sandbox.launcher.orders import Orders
 from agent_sandbox.launcher.probe import Disk, printable, read_host
 from agent_sandbox.launcher.resolve.policy import resolve_policy
 from agent_sandbox.launcher.resolve.project import find_places, find_project
 from agent_sandbox.launcher.say import say
-from agent_sandbox.launcher.session import base_directory
 from agent_sandbox.launcher.start import check_command, wrap_command
 from agent_sandbox.launcher.view import Carving, Kind, Mount, View, in_order
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from agent_sandbox.config.settings import Settings
+    from agent_sandbox.launcher.handover import Guard
     from agent_sandbox.launcher.jsonline import Plain
     from agent_sandbox.launcher.plan import Backend, Plan
     from agent_sandbox.launcher.policy import Gap, Host, Policy, Request
@@ -55,32 +58,30 @@ class Decision:
     plan: Plan
 
 
-def launch(request: Request) -> int:
-    case = open_case(request)
+def launch(request: Request, guard: Guard) -> int:
+    case = open_case(request, guard)
     audit = open_audit(case.settings, case.places, case.host)
+    case = replace(case, host=replace(case.host, landlock=guard.landlock()))
     try:
         decision = decide(case)
     except UserError as error:
-        if not request.dry_run:
-            audit.write("refused", {"project": case.project.real, "why": str(error)})
+        audit.write("refused", {"project": case.project.real, "why": str(error)})
         raise
-    if request.dry_run:
-        from agent_sandbox.launcher.seeing.dryrun import show
-
-        return show(case, decision)
     announce(case, decision)
-    return execute(case, decision, audit)
+    return execute(case, decision, audit, guard)
 
 
-def open_case(request: Request) -> Case:
-    host, disk = read_host(), Disk()
-    places = find_places(host, disk, ADMIN_DIR, base_directory(host.uid))
+def open_case(request: Request, guard: Guard | None = None) -> Case:
+    """With a guard, what it finds out meanwhile is left to it."""
+    host, disk = read_host(landlock=0 if guard else None), Disk()
+    places = find_places(host, disk, ADMIN_DIR, sessions.base_directory(host.uid))
     project = find_project(request.project or host.cwd, host, disk)
     where = Where(
         user=host.user, uid=host.uid, home=host.home, groups=tuple(name for _, name in host.groups), host=host.name,
         project=project.real, cwd=host.cwd,
     )  # fmt: skip
-    settings = load(where, request.settings, use_project_file=request.use_project_file)
+    parse = using(guard.parsed_ahead() if guard else b"")
+    settings = load(where, request.settings, use_project_file=request.use_project_file, parse=parse)
     return Case(request=request, host=host, disk=disk, places=places, project=project, settings=settings)
 
 
@@ -121,10 +122,10 @@ def with_summary(policy: Policy, case: Case, backend: str, gaps: tuple[Gap, ...]
 
 
 def open_audit(settings: Settings, places: Places, host: Host) -> Audit:
-    return Audit(
-        f"{places.state}/audit", host.name, enabled=settings.flag("audit.enabled"),
+    return Audit(Log(
+        directory=f"{places.state}/audit", host=host.name, enabled=settings.flag("audit.enabled"),
         keep_days=settings.number("audit.keep_days"), max_size=settings.number("audit.max_size"),
-    )  # fmt: skip
+    ))  # fmt: skip
 
 
 def announce(case: Case, decision: Decision) -> None:
@@ -162,32 +163,26 @@ def repository_above(project: str, disk: Disk) -> str:
     return ""
 
 
-def execute(case: Case, decision: Decision, audit: Audit) -> int:
+def execute(case: Case, decision: Decision, audit: Audit, guard: Guard) -> int:
     """From here on the world changes: session, audit, jail, and everything cleaned up after it."""
-    from agent_sandbox.launcher import session as sessions
     from agent_sandbox.launcher.aftermath import look_again, remember
-    from agent_sandbox.launcher.supervise import supervise
+    from agent_sandbox.launcher.supervise import die_interrupted, supervise
 
-    sessions.sweep(case.host.uid)
     policy = decision.policy
-    session = sessions.open_session(case.host.uid, session_facts(decision))
+    session = sessions.name_session(case.host.uid, session_facts(decision))
     start = time.monotonic()
-    _warn(audit.write("start", {**start_facts(case, decision), "session": session.id}))
+    sessions.sweep(case.host.uid)
     make_own_places(policy.carves)
     before = remember(policy.carves, policy.project, case.settings.names("project.protect"))
-
-    def clean_up() -> None:
-        """Run by the guard, when the launcher was killed."""
-        sessions.close_session(session)
-        audit.write("end", {"session": session.id, "code": None, "why": "the launcher was killed"})
-
-    outcome = supervise(decision.plan, clean_up)
-    sessions.close_session(session)
+    _warn(audit.write("start", {**start_facts(case, decision), "session": session.id}))
+    outcome = supervise(guard, Orders(plan=decision.plan, session=session, log=audit.log))
     found = look_again(before)
     for line in found:
         say(line, "warning")
     seconds = round(time.monotonic() - start, 3)
     _warn(audit.write("end", {"session": session.id, "code": outcome.code, "seconds": seconds, "found": found, "why": outcome.problem}))
+    if outcome.interrupted:
+        die_interrupted()
     return report(outcome, policy)
 
 

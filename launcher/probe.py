@@ -146,7 +146,7 @@ def printable(text: str) -> str:
     return plain if len(plain) <= 300 else f"{plain[:140]}…{plain[-140:]}"
 
 
-def read_host() -> Host:
+def read_host(landlock: int | None = None) -> Host:
     """Who asks, from the passwd database and never from the environment, and what this machine offers."""
     try:
         person = pwd.getpwuid(os.getuid())
@@ -158,9 +158,9 @@ def read_host() -> Host:
     return Host(
         user=person.pw_name, uid=person.pw_uid, gid=os.getgid(), home=person.pw_dir.rstrip("/") or "/",
         shell=person.pw_shell or "/bin/sh", groups=read_groups(), name=system.nodename, machine=system.machine,
-        landlock=_landlock(), bwrap=next((p for p in BWRAP_PLACES if os.access(p, os.X_OK)), ""),
-        install=install, entry=entry, package=package, python=os.path.realpath(sys.executable), environment=dict(os.environ), cwd=read_cwd(),
-        own_group=os.getpgrp() == os.getpid(),
+        landlock=_landlock() if landlock is None else landlock, bwrap=next((p for p in BWRAP_PLACES if os.access(p, os.X_OK)), ""),
+        install=install, entry=entry, package=package, python=os.path.realpath(sys.executable), environment=dict(os.environ),
+        cwd=read_cwd(), own_group=os.getpgrp() == os.getpid(),
     )  # fmt: skip
 
 

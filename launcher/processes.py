@@ -1,8 +1,11 @@
-"""Questions to /proc about other processes, and a `kill` that does not mind one that is gone."""
+"""Questions to /proc about other processes, a `kill` that does not mind one that is gone, and the end of all children."""
 
 from __future__ import annotations
 
 import os
+import signal
+
+AGAIN = 0.05  # seconds until those that still live are killed once more
 
 
 def children(pid: int) -> list[int]:
@@ -56,3 +59,16 @@ def _stat(pid: str) -> list[bytes]:
             return file.read().rpartition(b")")[2].split()
     except OSError:
         return []
+
+
+def end_children() -> None:
+    """Kill and collect until no child is left: killing a jail's first process ends all the others."""
+    while True:
+        try:
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+        except ChildProcessError:
+            return
+        for pid in children(os.getpid()):
+            kill(pid, signal.SIGKILL)
+        signal.sigtimedwait({signal.SIGCHLD}, AGAIN)

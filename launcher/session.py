@@ -138,7 +138,7 @@ def sessions(uid: int) -> list[tuple[str, bool]]:
 
 
 def _is_running(name: str) -> bool:
-    pid, tick = (name.split("-") + [""])[:2]
+    pid, tick = [*name.split("-"), ""][:2]
     return pid.isdecimal() and tick.isdecimal() and started(int(pid)) == int(tick)
 
 

@@ -33,6 +33,16 @@ class Status:
                 return int(digits)
         return None
 
+    def wait_for(self, name: str) -> int | None:
+        """The number, as soon as it is there; None = nobody is left to report it."""
+        os.set_blocking(self._pipe, True)
+        piece = b" "
+        while piece and not self._text.endswith("\n"):
+            piece = os.read(self._pipe, 65536)
+            self._text += piece.decode("utf-8", "backslashreplace")
+        os.set_blocking(self._pipe, False)
+        return self._number(name)
+
     def first_process(self) -> int | None:
         """The jail's process 1, by its number outside."""
         return self._number("child-pid")

@@ -12,34 +12,25 @@ import signal
 import time
 
 from agent_sandbox.config.record import record
-from agent_sandbox.launcher import processes, syscalls
-from agent_sandbox.launcher.guard import end_children, run_guard
+from agent_sandbox.launcher import processes
+from agent_sandbox.launcher.handover import FAILED, HARMLESS, STOPS, WATCHED
+from agent_sandbox.launcher.orders import pack
+from agent_sandbox.launcher.processes import end_children
 from agent_sandbox.launcher.session import close_session
 from agent_sandbox.launcher.start import is_wrapper
-from agent_sandbox.launcher.status import Status
 from agent_sandbox.launcher.terminal import Terminal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import NoReturn
+    from agent_sandbox.launcher.handover import Guard
+    from agent_sandbox.launcher.orders import Orders
 
-    from agent_sandbox.launcher.plan import Plan
-    from agent_sandbox.launcher.session import Session
-
-STOPS = frozenset({signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU})
-HARMLESS = frozenset({signal.SIGCONT, signal.SIGWINCH})  # nobody ends by them, so nobody waits to deliver them
-FORWARDED = HARMLESS | {
-    signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2, signal.SIGALRM, signal.SIGXCPU,
-    signal.SIGVTALRM, signal.SIGPROF,
-}  # fmt: skip
 FROM_TERMINAL = STOPS | HARMLESS | {signal.SIGHUP, signal.SIGINT, signal.SIGQUIT}  # sent by the kernel: to the whole group
-WATCHED = FORWARDED | STOPS | {signal.SIGCHLD}
 START_SECONDS = 1.0  # how long a signal waits for the command to be there
 STOP_SECONDS = 0.3  # how long a command may take to stop after the terminal asked for it
 GLANCE = 0.5  # seconds between two looks at whether the command stopped itself; only where there is a terminal
 PAUSE = 0.005
-FAILED, TIMED_OUT = 125, 124
+TIMED_OUT = 124
 
 
 @record
@@ -51,36 +42,19 @@ class Outcome:
     problem: str = ""
 
 
-def supervise(plan: Plan, orphaned: Callable[[], None], session: Session | None = None) -> Outcome:
-    """Fork the guard, which makes the session and starts the jail; wait; report how the command ended."""
-    reader, writer = os.pipe()
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+def supervise(guard: Guard, orders: Orders) -> Outcome:
+    """Tell the guard, which makes the session and starts the jail; wait; report how the command ended."""
     signal.pthread_sigmask(signal.SIG_BLOCK, WATCHED)
-    syscalls.prctl(syscalls.PR_SET_CHILD_SUBREAPER, 1)  # should the guard be killed, what it held comes to us
     terminal = Terminal()
-    launcher = os.getpid()
-    try:
-        guard = os.fork()
-    except OSError as error:
-        return Outcome(code=FAILED, started=False, problem=f"no process can be started: {error.strerror}")
-    if guard == 0:
-        os.close(reader)
-        _guard_and_exit(plan, writer, launcher, session, orphaned)
-    os.close(writer)
-    outcome = _Watch(guard, Status(reader), plan.program, glances=terminal.was_ours).until_it_ends()
+    guard.tell(pack(orders))
+    from agent_sandbox.launcher.syscalls import PR_SET_CHILD_SUBREAPER, prctl
+
+    prctl(PR_SET_CHILD_SUBREAPER, 1)  # should the guard be killed, what it held comes to us
+    outcome = _Watch(guard, orders.plan.program, glances=terminal.was_ours).until_it_ends()
     end_children()
-    if session is not None:
-        close_session(session)
+    close_session(orders.session)
     terminal.take_back(restore_modes=outcome.code != 0)
     return outcome
-
-
-def _guard_and_exit(plan: Plan, writer: int, launcher: int, session: Session | None, orphaned: Callable[[], None]) -> NoReturn:
-    code = FAILED
-    try:
-        code = run_guard(plan, writer, launcher, session, orphaned)
-    finally:
-        os._exit(code)
 
 
 def die_interrupted() -> None:
@@ -91,8 +65,8 @@ def die_interrupted() -> None:
 
 
 class _Watch:
-    def __init__(self, guard: int, status: Status, backend: str, *, glances: bool) -> None:
-        self._guard, self._status, self._backend, self._glances = guard, status, backend, glances
+    def __init__(self, guard: Guard, backend: str, *, glances: bool) -> None:
+        self._guard, self._status, self._backend, self._glances = guard.pid, guard.status, backend, glances
         self._hears = False  # does the command get what the terminal sends?
         self._interrupted = False
         self._ended_by = 0  # the signal that came before there was a command to receive it

@@ -10,7 +10,6 @@ import enum
 from agent_sandbox.config.record import record
 from agent_sandbox.launcher.policy import Access
 
-
 SHELF = "/tmp"  # where our stage puts held grants, in its own mount namespace: everything at or below it is movable
 
 

@@ -18,8 +18,8 @@ from agent_sandbox.launcher.audit import FIRST, Audit, hash_of
 from agent_sandbox.launcher.launch import open_audit
 from agent_sandbox.launcher.probe import Disk, printable, read_host
 from agent_sandbox.launcher.resolve.project import find_places
-from agent_sandbox.launcher.session import base_directory
 from agent_sandbox.launcher.seeing.output import put, put_json, put_table, refuse_more, take_json
+from agent_sandbox.launcher.session import base_directory
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

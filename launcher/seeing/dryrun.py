@@ -7,11 +7,18 @@ import json
 import sys
 from collections.abc import Mapping
 
+from agent_sandbox.launcher.launch import decide, open_case
 from agent_sandbox.launcher.seeing.paste import is_ours, paste
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from agent_sandbox.launcher.launch import Case, Decision
+    from agent_sandbox.launcher.policy import Request
+
+
+def run(request: Request) -> int:
+    case = open_case(request)
+    return show(case, decide(case))
 
 
 def show(case: Case, decision: Decision) -> int:

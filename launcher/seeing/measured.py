@@ -7,7 +7,8 @@ import tempfile
 
 from agent_sandbox.config.errors import UserError
 from agent_sandbox.config.record import record, replace
-from agent_sandbox.launcher.launch import decide, launch, open_case
+from agent_sandbox.launcher.__main__ import launch_guarded
+from agent_sandbox.launcher.launch import decide, open_case
 from agent_sandbox.launcher.resolve.hidden import resolve_hidden
 from agent_sandbox.launcher.seeing.child import in_child
 
@@ -82,7 +83,7 @@ def _readable_hidden(case: Case) -> list[str]:
 def _launch(request: Request) -> int:
     """With an open file that must not get in."""
     os.set_inheritable(os.open("/", os.O_RDONLY), True)
-    return launch(request)
+    return launch_guarded(request)
 
 
 def _properties(seen: dict[str, str], policy: Policy, hidden: int) -> Iterator[Measured]:

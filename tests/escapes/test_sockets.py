@@ -77,9 +77,9 @@ def test_a_socket_in_home_cannot_be_reached(jail: Jail, home: Path, mode: str) -
         assert connect(jail, folder / "socket", "--home", mode)[0].startswith("refused")
 
 
-@pytest.mark.parametrize("how", [["--home", "read"], ["--home", "write"], ["--ro", "service"], ["--rw", "service"], ["--project-dir", "service"]])
+@pytest.mark.parametrize("how", [["--home", "read"], ["--home", "write"], ["--ro", "service"], ["--rw", "service"]])
 def test_where_a_socket_can_be_reached_the_start_says_so(jail: Jail, home: Path, how: list[str]) -> None:
-    """An editor, a notebook or a terminal multiplexer that listens there runs what it is told, outside."""
+    """An editor, a notebook or a terminal multiplexer that listens there runs what it is told, outside. (In the project too: SECURITY.md.)"""
     folder = jail.write(home / "service/file").parent
     options = [word.replace("service", str(folder)) for word in how]
     with listening(jail, f"{folder}/socket"):

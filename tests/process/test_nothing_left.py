@@ -119,7 +119,7 @@ def test_kill_9_of_the_whole_group_leaves_nothing(jail: Jail) -> None:
 
 def test_a_command_that_kills_its_whole_group_leaves_nothing(jail: Jail) -> None:
     with started(jail, "sh", "-c", "(setsid sleep 4330 &); sleep 0.1; kill -KILL 0") as process:
-        assert process.wait(10) == -signal.SIGKILL
+        assert process.wait(10) in (137, -signal.SIGKILL)  # the group is the launcher's too, unless the kernel can scope signals
         assert until(lambda: not left(jail), 5), left(jail)
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from agent_sandbox.launcher import audit as module
-from agent_sandbox.launcher.audit import FIRST, Audit, hash_of
+from agent_sandbox.launcher.audit import Audit, FIRST, Log, hash_of
 from agent_sandbox.launcher.seeing.audit import Verified, verify
 from tests.machines.jail import Jail
 from tests.seeing.changed import run_on_changed_machine
@@ -20,7 +20,7 @@ DAY = 86_400
 
 
 def log(directory: Path, keep_days: int | None = None, max_size: int | None = None, host: str = "node") -> Audit:
-    return Audit(str(directory / "audit"), host, enabled=True, keep_days=keep_days, max_size=max_size)
+    return Audit(Log(directory=str(directory / "audit"), host=host, enabled=True, keep_days=keep_days, max_size=max_size))
 
 
 def names(audit: Audit) -> list[str]:
@@ -214,7 +214,7 @@ def test_an_overlong_event_is_shortened(tmp_path: Path) -> None:
 
 
 def test_no_log_is_written_where_it_is_switched_off(tmp_path: Path) -> None:
-    audit = Audit(str(tmp_path / "audit"), "node", enabled=False, keep_days=None, max_size=None)
+    audit = Audit(Log(directory=str(tmp_path / "audit"), host="node", enabled=False, keep_days=None, max_size=None))
     assert audit.write("start", {}) == ""
     assert not (tmp_path / "audit").exists()
 

@@ -1,0 +1,100 @@
+"""The guard is started first and told later: it loads what it needs while the launcher reads the settings.
+
+Until it is told it waits on a pipe. A launcher that refuses, or dies, closes that pipe, and the guard ends without a trace.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+
+from agent_sandbox.config.errors import UserError
+from agent_sandbox.launcher.status import Status
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import NoReturn
+
+STOPS = frozenset({signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU})
+HARMLESS = frozenset({signal.SIGCONT, signal.SIGWINCH})  # nobody ends by them, so nobody waits to deliver them
+FORWARDED = HARMLESS | {
+    signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2, signal.SIGALRM, signal.SIGXCPU,
+    signal.SIGVTALRM, signal.SIGPROF,
+}  # fmt: skip
+WATCHED = FORWARDED | STOPS | {signal.SIGCHLD}
+FAILED = 125
+
+
+class Guard:
+    """The launcher's hold on its guard."""
+
+    def __init__(self, pid: int, orders: int, status: int, ahead: int) -> None:
+        self.pid, self.status = pid, Status(status)
+        self._orders, self._ahead = orders, ahead
+
+    def parsed_ahead(self) -> bytes:
+        """The usual config files, as the guard parsed them while we were busy."""
+        with os.fdopen(self._ahead, "rb") as file:
+            return file.read()
+
+    def landlock(self) -> int:
+        """The Landlock version that the guard found while we were busy."""
+        found = self.status.wait_for("landlock")
+        if found is None:
+            raise UserError("the guard could not be started", hint="`agent-sandbox doctor` finds the reason")
+        return found
+
+    def tell(self, orders: bytes) -> None:
+        left = memoryview(orders)
+        try:
+            while left:
+                left = left[os.write(self._orders, left) :]
+        except BrokenPipeError:
+            pass  # it was killed: waiting for it will tell
+        self._close()
+
+    def dismiss(self) -> None:
+        """Nothing comes of this launch. Does nothing once the guard was told."""
+        if self._orders >= 0:
+            self._close()
+            os.waitpid(self.pid, 0)
+
+    def _close(self) -> None:
+        os.close(self._orders)
+        self._orders = -1
+
+
+def start_guard() -> Guard:
+    """Every signal that we wait for is blocked in the guard from its first moment on."""
+    status, report = os.pipe()
+    hear, orders = os.pipe()
+    ahead, parsed = os.pipe()
+    launcher = os.getpid()
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, WATCHED)
+    try:
+        pid = os.fork()
+    except OSError as error:
+        raise UserError(f"no process can be started: {error.strerror}", hint="`ulimit -u` may be too low")
+    if pid == 0:
+        for handle in (status, orders, ahead):
+            os.close(handle)
+        _be_guard(hear, report, parsed, launcher)
+    signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+    for handle in (hear, report, parsed):
+        os.close(handle)
+    return Guard(pid, orders, status, ahead)
+
+
+def _be_guard(hear: int, report: int, parsed: int, launcher: int) -> NoReturn:
+    code = FAILED
+    try:
+        from agent_sandbox.config.ahead import parse_usual_files
+
+        with os.fdopen(parsed, "wb") as file:
+            file.write(parse_usual_files())
+        from agent_sandbox.launcher.guard import run_guard
+
+        code = run_guard(hear, report, launcher)
+    finally:
+        os._exit(code)
