@@ -11,8 +11,9 @@ import shlex
 import shutil
 import subprocess
 import sys
+from types import ModuleType
 
-from agent_sandbox.config import show, write
+from agent_sandbox.config import show
 from agent_sandbox.config.content import unknown
 from agent_sandbox.config.errors import UserError
 from agent_sandbox.config.keys import KEYS
@@ -69,7 +70,7 @@ def show_keys(args: tuple[str, ...], where: Where) -> None:
 
 def init(args: tuple[str, ...], where: Where) -> None:
     _refuse_more(args)
-    print(f"wrote {write.create(_own_file(where))}")
+    print(f"wrote {_writer().create(_own_file(where))}")
 
 
 def set_key(args: tuple[str, ...], where: Where) -> None:
@@ -79,7 +80,7 @@ def set_key(args: tuple[str, ...], where: Where) -> None:
     if name not in KEYS:
         raise unknown(name, name, command_line_source(where))
     path = _own_file(where)
-    line = write.set_value(path, KEYS[name], read_typed(KEYS[name], text), where)
+    line = _writer().set_value(path, KEYS[name], read_typed(KEYS[name], text), where)
     print(f"{path}: {printable(line)}")
     for clamp in load(where, {}).clamps:
         if clamp.key == name:
@@ -106,7 +107,7 @@ def edit(args: tuple[str, ...], where: Where) -> None:
     _refuse_more(args)
     path = _own_file(where)
     if not os.path.lexists(path):
-        write.create(path)
+        _writer().create(path)
     editor = shlex.split(os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi")
     program = shutil.which(editor[0]) if editor else None
     if program is None:
@@ -126,6 +127,15 @@ COMMANDS = {"show": show_settings, "keys": show_keys, "init": init, "set": set_k
 
 def _own_file(where: Where) -> str:
     return f"{where.user_dir()}/config.toml"
+
+
+def _writer() -> ModuleType:
+    """Imported when something is written: it needs tomlkit, which the copy of a first use may not have."""
+    try:
+        from agent_sandbox.config import write
+    except ImportError:
+        raise UserError("tomlkit is not in this copy of agent-sandbox", hint="`make install` in the clone adds it") from None
+    return write
 
 
 def _take_json(args: tuple[str, ...]) -> tuple[bool, tuple[str, ...]]:

@@ -114,6 +114,11 @@ class Disk:
     def writable(self, path: str) -> bool:
         return os.access(path, os.W_OK | os.X_OK)
 
+    def identity(self, path: str) -> tuple[int, int]:
+        """The same for every name of a file or directory, bind mounts included; (0, 0) = not there."""
+        found = self.stat(path)
+        return (found.st_dev, found.st_ino) if found else (0, 0)
+
     def movable(self, path: str) -> bool:
         """Could somebody but root rename this, or a directory above it, and put something else in its place?"""
         here = path.rpartition("/")[0]

@@ -18,7 +18,7 @@ class Kind(enum.Enum):
     SCRATCH = "scratch"  # an empty directory in memory that ends with the session
     LINK = "link"  # a symbolic link, made anew
     FILE = "file"  # a file that we wrote
-    MASK = "mask"  # something empty over a host path that cannot be left out
+    MASK = "mask"  # an empty directory over one of the host's that cannot be left out
     DEVICE = "device"
     DEV = "dev"
     PROC = "proc"
@@ -32,7 +32,6 @@ class Mount:
     access: Access = Access.READ
     target: str = ""  # of a link
     content: bytes = b""  # of a file
-    directory: bool = True  # for a mask: what it covers
     movable: bool = False  # somebody but root could put something else in its place: to be bound by an open file
     optional: bool = False  # one of many found by listing: may be gone by the time it is mounted
 
@@ -75,6 +74,12 @@ class View:
 def is_below(path: str, parent: str) -> bool:
     """At or below `parent`, by whole components."""
     return path == parent or parent == "/" or path.startswith(parent + "/")
+
+
+def way_to(path: str) -> list[str]:
+    """The path and every directory above it but the root, deepest first."""
+    parts = path.split("/")
+    return ["/".join(parts[:end]) for end in range(len(parts), 1, -1)]
 
 
 def by_depth(path: str) -> tuple[str, ...]:

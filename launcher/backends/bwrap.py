@@ -152,7 +152,7 @@ def _mount(mount: Mount, files: dict[str, str], below_bind: bool) -> tuple[str, 
         case Kind.FILE:
             return ("--ro-bind-data", files[path], path) if below_bind else ("--perms", "0600", "--file", files[path], path)
         case Kind.MASK:
-            return ("--perms", "0000", "--tmpfs", path) if mount.directory else ("--ro-bind", "/dev/null", path)
+            return ("--perms", "0000", "--tmpfs", path)
         case Kind.DEVICE:
             return ("--dev-bind", path, path)
         case Kind.DEV:
@@ -163,4 +163,4 @@ def _mount(mount: Mount, files: dict[str, str], below_bind: bool) -> tuple[str, 
 
 def _ends_read_only(mount: Mount) -> bool:
     """Made read-only after everything in it was made: an order that every bwrap understands."""
-    return (mount.kind == Kind.SCRATCH and mount.access == Access.READ) or (mount.kind == Kind.MASK and mount.directory)
+    return (mount.kind == Kind.SCRATCH and mount.access == Access.READ) or mount.kind == Kind.MASK

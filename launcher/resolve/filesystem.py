@@ -9,8 +9,8 @@ from __future__ import annotations
 from agent_sandbox.config.errors import UserError
 from agent_sandbox.launcher.policy import Access
 from agent_sandbox.launcher.probe import printable
-from agent_sandbox.launcher.resolve.hidden import Hidden
-from agent_sandbox.launcher.view import Carve, Carving, Kind, Mount, by_depth, is_below
+from agent_sandbox.launcher.resolve.hidden import SELF_PROTECTION, Hidden
+from agent_sandbox.launcher.view import Carve, Carving, Kind, Mount, by_depth, is_below, way_to
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,6 +27,9 @@ class Layout:
     def __init__(self, host: Host, disk: Disk, hidden: Iterable[Hidden]) -> None:
         self.host, self.disk = host, disk
         self.hidden = {one.path: one for one in hidden}
+        self._ends = {disk.identity(path): path for path in self.hidden if disk.kind(path)}
+        ways = {way for path in self.hidden for way in way_to(path.rpartition("/")[0])}
+        self._ways = {disk.identity(way): way for way in ways if disk.kind(way)}
         self.mounts: dict[str, Mount] = {}
         self.carves: dict[str, Carve] = {}
         self._rights: dict[str, Access] = {}  # HIDDEN = a scratch directory: nothing of the host's
@@ -53,7 +56,20 @@ class Layout:
                 f"{one.grant.origin} lies at or below {printable(cover.path)}, which is hidden (filesystem.hidden {cover.rule})",
                 where=printable(one.grant.path), hint="filesystem.reveal takes an entry off the shipped list; an admin's entry stays",
             )  # fmt: skip
-        return cover is not None
+        return cover is not None or self._is_alias(one)
+
+    def _is_alias(self, one: Asked) -> bool:
+        """Another name, by a bind mount, of something that is hidden, lies below it, or holds it: there hiding by path would miss it."""
+        path = one.grant.path
+        own = self._ways.get(self.disk.identity(path), path)
+        below = next((self._ends[i] for i in map(self.disk.identity, way_to(path)) if i in self._ends), path)
+        other = below if not is_below(path, below) else own
+        if other != path and not is_below(path, other) and not one.shipped:
+            raise UserError(
+                f"{one.grant.origin} is another name of {printable(other)}, where something is hidden",
+                where=printable(path), hint="grant what is needed by its own name",
+            )  # fmt: skip
+        return other != path and not is_below(path, other)
 
     def right_at(self, path: str) -> tuple[Access, str]:
         """The right that holds at `path` so far, and the path that it comes from."""
@@ -118,23 +134,33 @@ class Layout:
                 continue
             root = self.writable_root(path) or (holder if right == Access.WRITE else "")
             if root:
-                self.carve(root, path, Carving.HIDE, self.hidden[path].rule)
-            elif not self._owner_may_replace(path):
+                self._hide_below_writable(root, path)
+            elif self._may_be_masked(path):
                 self._mask(path)
-            else:
+            elif self._could_be_read(path):
                 apart.setdefault(holder, []).append(path)
         for holder, paths in apart.items():
             self._take_apart(holder, self.mounts[holder], paths)
 
-    def _owner_may_replace(self, path: str) -> bool:
-        """Could this user put another file in its place? Then a mask would not last."""
-        return self.host.uid == 0 or self.disk.writable(path.rpartition("/")[0] or "/")
+    def _hide_below_writable(self, root: str, path: str) -> None:
+        """What is not there cannot be masked – our own directories are made for it – and a link needs none: what it names is hidden too."""
+        kind = self.disk.kind(path)
+        if kind != "link" and (kind or self.hidden[path].rule == SELF_PROTECTION):
+            self.carve(root, path, Carving.HIDE, self.hidden[path].rule)
+
+    def _may_be_masked(self, path: str) -> bool:
+        """A directory that only root could replace, which nobody does while people work: taking /etc apart is slow."""
+        own = self.host.uid == 0 or self.disk.writable(path.rpartition("/")[0] or "/")
+        return not own and self.disk.kind(path) == "directory" and self.disk.readable(path)
 
     def _mask(self, path: str) -> None:
-        if self.disk.readable(path):
-            is_directory = self.disk.kind(path) == "directory"
-            rule = self.hidden[path].rule
-            self.mounts[path] = Mount(path=path, kind=Kind.MASK, directory=is_directory, origin=f"hidden {rule}")
+        self.mounts[path] = Mount(path=path, kind=Kind.MASK, origin=f"hidden {self.hidden[path].rule}")
+
+    def _could_be_read(self, path: str) -> bool:
+        """Now, or after somebody replaced it outside: a mask over it would not last, and what nobody may read needs none."""
+        if self.disk.readable(path) or self.host.uid == 0:
+            return True
+        return self.disk.writable(path.rpartition("/")[0] or "/")
 
     def _take_apart(self, directory: str, whole: Mount, hidden: list[str]) -> None:
         """An empty directory with everything bound in but what is hidden, down to where the hidden paths are."""

@@ -1,9 +1,11 @@
-"""The hidden entries of the settings become real paths that exist. Pure given a Disk."""
+"""The hidden entries of the settings become real paths. Pure given a Disk."""
 
 from __future__ import annotations
 
+from agent_sandbox.config.errors import UserError
 from agent_sandbox.config.patterns import glob_matches, is_pattern
 from agent_sandbox.config.record import record
+from agent_sandbox.launcher.probe import printable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,6 +16,10 @@ if TYPE_CHECKING:
     from agent_sandbox.launcher.resolve.project import Places
 
 
+SELF_PROTECTION = "self-protection"
+MOST_MATCHES = 2000  # of one pattern: nothing here may walk a tree
+
+
 @record
 class Hidden:
     path: str
@@ -21,7 +27,10 @@ class Hidden:
 
 
 def resolve_hidden(settings: Settings, places: Places, disk: Disk) -> tuple[Hidden, ...]:
-    """The entry and what it points to, both: a mount is keyed by path, and a link is one more path to the same file."""
+    """The entry and what it points to, both: a mount is keyed by path, and a link is one more path to the same file.
+
+    Also one that is not there yet, where its directory is: somebody may log in to something while the jail runs.
+    """
     revealed = {path for entry in settings.names("filesystem.reveal") for path in expand(entry, disk)}
     found: dict[str, Hidden] = {}
     for entry in settings.entries("filesystem.hidden"):
@@ -29,17 +38,17 @@ def resolve_hidden(settings: Settings, places: Places, disk: Disk) -> tuple[Hidd
             if path not in revealed or entry.rank != 0:
                 _add(found, path, entry.value, disk)
     for own in (places.config, places.state, places.runtime):
-        found[own] = Hidden(path=own, rule="self-protection")
+        found[own] = Hidden(path=own, rule=SELF_PROTECTION)
     return tuple(found.values())
 
 
 def _add(found: dict[str, Hidden], path: str, rule: str, disk: Disk) -> None:
     end = disk.follow(path)
-    if end.kind:
+    if end.kind or disk.kind(end.real.rpartition("/")[0] or "/"):
         found[end.real] = Hidden(path=end.real, rule=rule)
     parent, _, name = path.rpartition("/")
     literal = f"{disk.follow(parent or '/').real.rstrip('/')}/{name}"
-    if literal != end.real and disk.kind(literal):
+    if literal != end.real and (disk.kind(literal) or disk.kind(literal.rpartition("/")[0] or "/")):
         found[literal] = Hidden(path=literal, rule=rule)
 
 
@@ -51,6 +60,8 @@ def expand(pattern: str, disk: Disk) -> Iterable[str]:
     for part in pattern.split("/")[1:]:
         if is_pattern(part):
             paths = [f"{base}/{name}" for base in paths for name in disk.entries(base or "/") if glob_matches(part, name)]
+            if len(paths) > MOST_MATCHES:
+                raise UserError(f"{printable(pattern)} stands for more than {MOST_MATCHES} paths", hint="write it narrower")
         else:
             paths = [f"{base}/{part}" for base in paths]
     return tuple(paths)

@@ -15,6 +15,7 @@ from agent_sandbox.launcher.resolve.limits import resolve_limits
 from agent_sandbox.launcher.resolve.network import resolve_network
 from agent_sandbox.launcher.resolve.project import check_project
 from agent_sandbox.launcher.resolve.protect import protect_project
+from agent_sandbox.launcher.resolve.sockets import reachable_sockets
 from agent_sandbox.launcher.view import Carving, Kind, Mount, View, in_order, is_below
 
 TYPE_CHECKING = False
@@ -34,7 +35,7 @@ def resolve_policy(settings: Settings, host: Host, disk: Disk, places: Places, p
     check_unready(settings, network.mode)
     layout, weaknesses = _lay_out(settings, host, disk, places, project)
     extra = [*_generated(host, disk), *resolve_devices(settings, disk)]
-    view = View(mounts=in_order([*layout.mounts.values(), *(m for m in extra if m.path not in layout.mounts)]))
+    view = View(mounts=in_order(list({**layout.mounts, **{mount.path: mount for mount in extra}}.values())))  # ours win
     return Policy(
         project=project.real, cwd=_start_directory(host, project), home=host.home,
         home_mode=settings.text("filesystem.home"), view=view,
@@ -44,7 +45,7 @@ def resolve_policy(settings: Settings, host: Host, disk: Disk, places: Places, p
             mode=settings.text("seccomp.mode"), nested=settings.flag("sandbox.nested_userns"), deny=settings.names("seccomp.deny"),
         ),
         limits=resolve_limits(settings), required=settings.names("sandbox.require"),
-        accepted=settings.names("sandbox.accept_gaps"), weaknesses=tuple(weaknesses),
+        accepted=settings.names("sandbox.accept_gaps"), weaknesses=(*weaknesses, *reachable_sockets(view, disk)),
     )  # fmt: skip
 
 
@@ -80,7 +81,9 @@ def _add_seeds(layout: Layout, settings: Settings, disk: Disk, read_only: bool) 
         if read_only:
             layout.hold(found.real, f"filesystem.seed ({entry.layer})")
         else:
-            layout.replace_file(entry.value, found.real, _cleaned(content), f"filesystem.seed ({entry.layer})")
+            parent, _, name = entry.value.rpartition("/")
+            place = f"{disk.follow(parent).real}/{name}"  # home may be a link, and below a link nothing can be made
+            layout.replace_file(place, found.real, _cleaned(content), f"filesystem.seed ({entry.layer})")
 
 
 def _cleaned(content: bytes) -> bytes:

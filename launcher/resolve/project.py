@@ -5,7 +5,7 @@ from __future__ import annotations
 from agent_sandbox.config.errors import UserError
 from agent_sandbox.config.record import record
 from agent_sandbox.launcher.probe import printable
-from agent_sandbox.launcher.view import is_below
+from agent_sandbox.launcher.view import is_below, way_to
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -68,7 +68,8 @@ def find_project(asked: str, host: Host, disk: Disk) -> Found:
 def check_project(project: str, places: Places, settings: Settings, disk: Disk) -> None:
     """Refuse what would hand the agent more than a project."""
     where = printable(project)
-    if is_below(places.home, project):
+    home = {disk.identity(path) for path in way_to(places.home)}  # a bind mount is one more name of the same directory
+    if is_below(places.home, project) or disk.identity(project) in home:
         raise UserError(
             "the home directory, or one above it, cannot be the project: everything in it would be writable",
             where=where, hint="cd into a project directory, or give --project-dir",

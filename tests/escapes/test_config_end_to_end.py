@@ -112,7 +112,7 @@ def test_doctor_says_what_it_measured_and_not_what_is_configured(jail: Jail) -> 
     need_root()
     good = jail.ask("doctor")
     user = jail.user
-    hide = "for p in /usr/bin/bwrap /usr/local/bin/bwrap; do test -e $p && mount --bind /bin/false $p; done; exec \"$@\""
+    hide = 'for p in /usr/bin/bwrap /usr/local/bin/bwrap; do test -e $p && mount --bind /bin/false $p; done; exec "$@"'
     around = ["unshare", "--mount", "--propagation", "private", "sh", "-c", hide, "sh"]
     switch = ["setpriv", f"--reuid={user.uid}", f"--regid={user.gid}", "--clear-groups", "env", "-i", "PATH=/usr/bin:/bin"]
     bad = subprocess.run([*around, *switch, str(jail.program), "doctor"], cwd=jail.project, capture_output=True, text=True, check=False)

@@ -179,14 +179,18 @@ def test_system_credentials_that_a_careless_admin_left_readable_are_hidden(jail:
     need_root()
     files = secret_files(IN_SYSTEM, Path("/"))
     make = "".join(f'mkdir -p "{path.parent}"; echo hunter2 > "{path}"; chmod 755 "{path.parent}"; chmod 644 "{path}"\n' for path in files)
-    tops = "".join(f"mkdir -p /mnt{top}; cp -a {top}/. /mnt{top}/; mount --bind /mnt{top} {top}\n" for top in ("/etc", "/var/spool", "/var/lib/munge"))
-    script = f"mount -t tmpfs none /mnt; mkdir -p /var/lib/munge; {tops} mount -t tmpfs -o mode=755 none /root\n{make}\nexec \"$@\""
+    tops = "".join(
+        f"mkdir -p /mnt{top}; cp -a {top}/. /mnt{top}/; mount --bind /mnt{top} {top}\n" for top in ("/etc", "/var/spool", "/var/lib/munge")
+    )
+    script = f'mount -t tmpfs none /mnt; mkdir -p /var/lib/munge; {tops} mount -t tmpfs -o mode=755 none /root\n{make}\nexec "$@"'
     user = jail.user
     switch = ["setpriv", f"--reuid={user.uid}", f"--regid={user.gid}", "--clear-groups", "env", "-i", "PATH=/usr/bin:/bin"]
     around = ["unshare", "--mount", "--propagation", "private", "sh", "-c", script, "sh", *switch]
     had = Path("/var/lib/munge").exists()
     try:
-        outside = subprocess.run([*around, *python(READ_THEM)], input="\n".join(map(str, files)), capture_output=True, text=True, check=False)
+        outside = subprocess.run(
+            [*around, *python(READ_THEM)], input="\n".join(map(str, files)), capture_output=True, text=True, check=False
+        )
         assert outside.stdout.count(" hunter2") == len(files), outside
         words = [*around, str(jail.program), "--quiet", "--", *python(READ_THEM)]
         inside = subprocess.run(words, input="\n".join(map(str, files)), capture_output=True, text=True, cwd=jail.project, check=False)

@@ -20,7 +20,8 @@ def run(jail: Jail, line: str, *options: str | Path) -> users.subprocess.Complet
 
 
 def test_an_inherited_directory_leads_nowhere(jail: Jail, secret: Path) -> None:
-    line = f"exec 3<{secret.parent} 7<{secret} 33<{secret.parent}; START sh -c 'cat /proc/self/fd/3/id_ed25519 /proc/self/fd/7 /proc/self/fd/33/../.ssh/id_ed25519 <&-; echo ran'"
+    ways = "/proc/self/fd/3/id_ed25519 /proc/self/fd/7 /proc/self/fd/33/../.ssh/id_ed25519"
+    line = f"exec 3<{secret.parent} 7<{secret} 33<{secret.parent}; START sh -c 'cat {ways} <&-; echo ran'"
     assert run(jail, line.replace("START", "")).stdout == "hunter2\nhunter2\nhunter2\nran\n"
     assert run(jail, line.replace("START", "$JAIL")).stdout == "ran\n"
 
@@ -46,7 +47,8 @@ def test_the_jails_first_process_holds_no_file_of_the_hosts(jail: Jail) -> None:
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
 def test_with_closed_standard_files_nothing_of_the_hosts_takes_their_place(jail: Jail, closed: str) -> None:
     """bwrap opens the host's /proc first: on number 0 if that is free, and keeps it in the jail's first process."""
-    script = f"for p in self 1; do ls -l /proc/$p/fd; done > seen 2>/dev/null; ls -d /proc/1/fd/*/{os.getpid()} /proc/self/fd/*/{os.getpid()} >> seen 2>/dev/null; echo ran >> seen"
+    look = f"for p in self 1; do ls -l /proc/$p/fd; ls -d /proc/$p/fd/*/{os.getpid()}; done"
+    script = f"({look}) > seen 2>/dev/null; echo ran >> seen"
     run(jail, f"$JAIL sh -c '{script}' {closed}")
     seen = (jail.project / "seen").read_text()
     assert "ran" in seen

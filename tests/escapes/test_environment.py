@@ -12,12 +12,13 @@ from tests.escapes.inside import PYTHON
 from tests.machines.jail import Jail
 from tests.machines.needs import need
 
-SECRETS = """
+SECRETS_TEXT = """
 MYPASS DB_PASSWD SLACK_WEBHOOK HF_HUB_KEY WANDB_KEY MY_PASSPHRASE STRIPE_SK HUGGING_JWT
 GITHUB_TOKEN AWS_ACCESS_KEY_ID AWS_SESSION_TOKEN AZURE_CLIENT_SECRET SSH_AUTH_SOCK SSH_AGENT_PID PGPASSWORD DATABASE_URL KUBECONFIG
 VAULT_ADDR DOCKER_AUTH_CONFIG TOKEN PASSWORD SECRET MyPassword some_secret_thing CI_JOB_TOKEN TF_VAR_x VSCODE_IPC_HOOK_CLI
 DBUS_SESSION_BUS_ADDRESS XDG_RUNTIME_DIR XAUTHORITY DISPLAY TMUX SLURM_JWT SLURM_CONF KRB5CCNAME GPG_AGENT_INFO SENTRY_DSN SESSION_COOKIE
-""".split()
+"""
+SECRETS = SECRETS_TEXT.split()
 EVERYWHERE = "cat /proc/*/environ /proc/*/cmdline /proc/*/task/*/environ | tr '\\0' '\\n'; env; cat /run/agent-sandbox/*.json"
 
 
@@ -52,7 +53,11 @@ def children_of(pid: int) -> list[int]:
 
 
 def test_passwords_in_values_that_pass_are_taken_out(jail: Jail) -> None:
-    env = {"HTTPS_PROXY": "http://me:hunter2@proxy:3128", "PIP_INDEX_URL": "https://__token__:hunter2@host/simple", "GIT_URL": "https://ghp_0123456789abcdefhunter2@host/x"}
+    env = {
+        "HTTPS_PROXY": "http://me:hunter2@proxy:3128",
+        "PIP_INDEX_URL": "https://__token__:hunter2@host/simple",
+        "GIT_URL": "https://ghp_0123456789abcdefhunter2@host/x",
+    }
     inside = jail.run("env", env=env)
     assert "HTTPS_PROXY=http://proxy:3128\n" in inside.out
     assert "hunter2" not in inside.out
@@ -125,7 +130,22 @@ def test_code_named_by_a_variable_runs_inside_alone(jail: Jail, name: str) -> No
         assert "inside" in seen  # control: it works where it may
 
 
-PLANTED = ["ctypes", "json", "sitecustomize", "usercustomize", "os", "signal", "tomllib", "agent_sandbox", "pwd", "re", "encodings", "site", "_sha256", "resource"]
+PLANTED = [
+    "ctypes",
+    "json",
+    "sitecustomize",
+    "usercustomize",
+    "os",
+    "signal",
+    "tomllib",
+    "agent_sandbox",
+    "pwd",
+    "re",
+    "encodings",
+    "site",
+    "_sha256",
+    "resource",
+]
 
 
 def test_modules_planted_in_the_project_are_not_imported_outside(jail: Jail) -> None:
@@ -135,7 +155,15 @@ def test_modules_planted_in_the_project_are_not_imported_outside(jail: Jail) -> 
         jail.write(jail.project / f"{name}.py", trace)
         jail.write(jail.project / name / "__init__.py", trace)
     assert "PLANTED" in jail.outside(PYTHON, "-c", "import json, ctypes, tomllib").err  # control: Python looks there
-    for words in (["--", "true"], ["--dry-run", "--", "true"], ["config", "show"], ["explain", "filesystem.home"], ["doctor"], ["audit", "show"], ["ps"]):
+    for words in (
+        ["--", "true"],
+        ["--dry-run", "--", "true"],
+        ["config", "show"],
+        ["explain", "filesystem.home"],
+        ["doctor"],
+        ["audit", "show"],
+        ["ps"],
+    ):
         asked = jail.ask(*words)
         assert "PLANTED" not in asked.err + asked.out, words
 
@@ -143,7 +171,9 @@ def test_modules_planted_in_the_project_are_not_imported_outside(jail: Jail) -> 
 def test_programs_planted_on_the_callers_path_are_not_run_outside(jail: Jail) -> None:
     names = ["bwrap", "env", "id", "getent", "unshare", "python3", "mount", "uname", "hostname", "git", "sh", "newuidmap", "readlink"]
     for name in names:
-        jail.write(jail.project / "bin" / name, "#!/bin/sh\ntest -e /run/agent-sandbox || echo OUTSIDE >> /proc/self/cwd/trace\n", mode=0o755)
+        jail.write(
+            jail.project / "bin" / name, "#!/bin/sh\ntest -e /run/agent-sandbox || echo OUTSIDE >> /proc/self/cwd/trace\n", mode=0o755
+        )
     env = {"PATH": f"{jail.project}/bin:/usr/bin:/bin"}
     assert jail.outside("/usr/bin/env", "git", env=env).code == 0
     assert (jail.project / "trace").read_text() == "OUTSIDE\n"  # control

@@ -74,14 +74,18 @@ def test_a_grant_below_a_hidden_directory_is_an_error_and_exposes_nothing(jail: 
     assert "hidden" in inside.err
 
 
-@pytest.mark.parametrize("spelling", ["{d}//sub///key", "{d}/./sub/./key", "{d}/sub/key/", "{d}/sub/../sub/key", "./{r}", "{d}/s?b/k*", "{d}/[a-s]ub/key"])
+@pytest.mark.parametrize(
+    "spelling", ["{d}//sub///key", "{d}/./sub/./key", "{d}/sub/key/", "{d}/sub/../sub/key", "./{r}", "{d}/s?b/k*", "{d}/[a-s]ub/key"]
+)
 def test_every_spelling_of_a_hidden_path_hides_it(jail: Jail, elsewhere: Path, spelling: str) -> None:
     key = elsewhere / "sub/key"
     written = spelling.format(d=elsewhere, r=os.path.relpath(key, jail.project))
     not_seen(jail, key, "--ro", elsewhere, "--hide", written)
 
 
-@pytest.mark.parametrize("spelling", ["{d}//sub//key", "{d}/./sub/./key", "{d}/sub/../sub/key", "/proc/self/root{d}/sub/key", "{d}/link", "{d}/sub/key/."])
+@pytest.mark.parametrize(
+    "spelling", ["{d}//sub//key", "{d}/./sub/./key", "{d}/sub/../sub/key", "/proc/self/root{d}/sub/key", "{d}/link", "{d}/sub/key/."]
+)
 def test_no_spelling_of_a_hidden_path_reads_it(jail: Jail, elsewhere: Path, spelling: str) -> None:
     (elsewhere / "link").symlink_to("sub/key")
     path = spelling.format(d=elsewhere)
@@ -125,7 +129,9 @@ def replaced(path: Path) -> None:
 def read_after(jail: Jail, path: Path, *options: str | Path) -> tuple[str, str]:
     """What a running jail can read at `path` after it was replaced outside."""
     loop = f"echo ready; read go; cat '{path}'; echo done"
-    process = jail.start("sh", "-c", loop, options=["--quiet", *options], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    process = jail.start(
+        "sh", "-c", loop, options=["--quiet", *options], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
     assert process.stdout and process.stdout.readline() == "ready\n"
     replaced(path)
     assert jail.outside("cat", path).out == "hunter3\n"

@@ -86,7 +86,9 @@ def test_nothing_is_left_in_project_home_and_tmp(jail: Jail, home: Path) -> None
     jail.write(home / ".bashrc", "")
     before = listing(jail)
     for mode in ("restricted", "tmpwrite", "read"):
-        inside = jail.run("sh", "-c", "echo x > /tmp/left; echo x > /var/tmp/left; echo x > /dev/shm/left; echo ran", options=["--quiet", "--home", mode])
+        inside = jail.run(
+            "sh", "-c", "echo x > /tmp/left; echo x > /var/tmp/left; echo x > /dev/shm/left; echo ran", options=["--quiet", "--home", mode]
+        )
         assert inside.out == "ran\n"
     after = listing(jail)
     assert {path for path in after - before if ".local" not in path} == set()
@@ -120,7 +122,9 @@ def test_two_jails_in_one_project_do_not_fight_over_what_they_hold(jail: Jail, h
     jail.write(jail.project / ".git/config", "[core]\n")
     jail.write(jail.project / "hidden", "hunter2\n")
     options = ["--quiet", "--hide", str(jail.project / "hidden")]
-    first = jail.start("sh", "-c", "echo ready; read go; cat hidden; echo x >> .git/config; echo done", options=options, stdin=-1, stdout=-1, stderr=-1)
+    first = jail.start(
+        "sh", "-c", "echo ready; read go; cat hidden; echo x >> .git/config; echo done", options=options, stdin=-1, stdout=-1, stderr=-1
+    )
     assert first.stdout and first.stdout.readline() == "ready\n"
     assert jail.run("cat", "hidden", options=options).out == ""
     out, err = first.communicate("go\n", timeout=20)
@@ -134,7 +138,8 @@ def test_state_is_out_of_reach_in_a_projects_first_session(jail: Jail, home: Pat
     jail.write(home / ".bashrc", "# mine\n")
     state = home / ".local/state/agent-sandbox"
     assert not state.exists()
-    script = f"ls {state}; rm -rf {state}; mkdir -p {state}/audit; for f in $(date -u +%F).$(hostname).jsonl; do ln -s ~/.bashrc {state}/audit/$f; done; echo ran"
+    plant = f"mkdir -p {state}/audit; ln -s ~/.bashrc {state}/audit/$(date -u +%F).$(hostname).jsonl"
+    script = f"ls {state}; rm -rf {state}; {plant}; echo ran"
     for mode in ("tmpwrite", "write"):
         assert jail.run("sh", "-c", script, options=["--quiet", "--home", mode]).out.endswith("ran\n")
         assert [path for path in (state / "audit").iterdir() if path.is_symlink()] == []
@@ -170,7 +175,7 @@ def test_a_jail_with_the_real_tmp_does_not_reach_the_runtime_directory(jail: Jai
     jail.configure("[filesystem]\nprivate_tmp = false\n")
     base = Path(f"/tmp/agent-sandbox-{jail.user.uid}")
     rename = f"import os; os.rename('{base}', '{base}x')"  # `mv` would make a copy
-    inside = jail.run("sh", "-c", f"ls /tmp >/dev/null && echo ran; ls {base}/*; /usr/bin/python3 -c \"{rename}\"")
+    inside = jail.run("sh", "-c", f'ls /tmp >/dev/null && echo ran; ls {base}/*; /usr/bin/python3 -c "{rename}"')
     assert inside.out == "ran\n"
     assert "busy" in inside.err and not Path(f"{base}x").exists()
     assert gone(jail.user) == ([], [])

@@ -74,7 +74,11 @@ def test_no_other_namespace_can_be_made(jail: Jail, kind: str) -> None:
 
 
 def test_mounts_made_outside_do_not_appear_and_none_can_be_made_inside(jail: Jail) -> None:
-    inside = jail.run("sh", "-c", "mount -t tmpfs none /tmp; mount --bind /etc /tmp; umount /tmp; umount -l /proc; echo ran; grep -c shared: /proc/self/mountinfo")
+    inside = jail.run(
+        "sh",
+        "-c",
+        "mount -t tmpfs none /tmp; mount --bind /etc /tmp; umount /tmp; umount -l /proc; echo ran; grep -c shared: /proc/self/mountinfo",
+    )
     assert inside.out == "ran\n0\n"
 
 

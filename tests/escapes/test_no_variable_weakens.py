@@ -17,19 +17,23 @@ CODE = [path for top in ("launcher", "config", "bootstrap", "chaperon", "admin")
 SCRIPTS = [ROOT / "agent-sandbox", ROOT / "bootstrap/python"]
 
 # What the people before us took from the environment, and what a reader of our documents might try.
-KNOWN = """
+KNOWN_TEXT = """
 SANDBOX_CONF SANDBOX_CONFIG AGENT_SANDBOX_CONFIG AGENT_SANDBOX_CONF AGENT_SANDBOX_ADMIN_DIR ADMIN_DIR SANDBOX_ADMIN HOME_ACCESS SANDBOX_HOME
 SANDBOX_BACKEND SANDBOX_DISABLE AGENT_SANDBOX_DISABLE AGENT_SANDBOX_OFF NO_SANDBOX SANDBOX_MODE AGENT_SANDBOX AGENT_SANDBOX_INSIDE
 SANDBOX_PROJECT PROJECT_DIR SANDBOX_TESTS SANDBOX_SOAK XDG_CONFIG_HOME XDG_CONFIG_DIRS XDG_STATE_HOME XDG_DATA_HOME XDG_RUNTIME_DIR
 HOME USER LOGNAME SHELL SUDO_UID SUDO_USER TMPDIR PYTHONPATH PYTHONHOME PYTHONSTARTUP PYTHONINSPECT PYTHONDONTWRITEBYTECODE NO_COLOR
 EDITOR VISUAL BWRAP BWRAP_PATH SECCOMP LANDLOCK DEBUG VERBOSE
-""".split()
+"""
+KNOWN = KNOWN_TEXT.split()
 WEAKEST = {
     "sandbox.nested_userns": "true", "filesystem.home": "write", "filesystem.private_tmp": "false", "environment.mode": "filtered",
-    "environment.strip_passwords": "false", "network.mode": "open", "network.fallback": "weaker", "seccomp.mode": "off", "audit.enabled": "false",
-    "mail.stubs": "off", "slurm.scope": "user",
+    "environment.strip_passwords": "false", "network.mode": "open", "network.fallback": "weaker", "seccomp.mode": "off",
+    "audit.enabled": "false", "mail.stubs": "off", "slurm.scope": "user",
 }  # fmt: skip
-ADMIN = {"config.toml": "[filesystem]\nhome = 'restricted'\nhidden = ['/opt']\n[seccomp]\nmode = 'strict'\n[environment]\nblock = ['ADMINS']\n[limits]\nopen_files = 500\n"}
+ADMIN = {
+    "config.toml": "[filesystem]\nhome = 'restricted'\nhidden = ['/opt']\n[seccomp]\nmode = 'strict'\n",
+    "conf.d/more.toml": "[environment]\nblock = ['ADMINS']\n[limits]\nopen_files = 500\n",
+}
 
 
 def names_in_python(path: Path) -> set[str]:
@@ -52,12 +56,23 @@ def names_read() -> set[str]:
 
 def spellings(key: str) -> list[str]:
     plain = key.upper().replace(".", "_")
-    return [plain, plain.lower(), f"SANDBOX_{plain}", f"AGENT_SANDBOX_{plain}", plain.partition("_")[2], f"SANDBOX_{plain.partition('_')[2]}"]
+    return [
+        plain,
+        plain.lower(),
+        f"SANDBOX_{plain}",
+        f"AGENT_SANDBOX_{plain}",
+        plain.partition("_")[2],
+        f"SANDBOX_{plain.partition('_')[2]}",
+    ]
 
 
 def hostile(jail: Jail) -> dict[str, str]:
     """All at once, each at what would weaken most: a file that opens everything, or the weakest value."""
-    open_all = "\n".join(f"[{key.partition('.')[0]}]\n{key.partition('.')[2]} = {_toml(value)}" for key, value in WEAKEST.items() if "mail" not in key and "slurm" not in key)
+    open_all = "\n".join(
+        f"[{key.partition('.')[0]}]\n{key.partition('.')[2]} = {_toml(value)}"
+        for key, value in WEAKEST.items()
+        if "mail" not in key and "slurm" not in key
+    )
     planted = jail.write(jail.project / "planted/agent-sandbox/config.toml", open_all)
     jail.write(jail.project / "planted/.config/agent-sandbox/config.toml", open_all)
     for_all = dict.fromkeys([*KNOWN, *names_read()], str(planted.parents[1]))
@@ -110,8 +125,9 @@ def without_variables(plan: object) -> object:
 
 
 BEHAVIOUR = """
-grep -E '^(Seccomp|NoNewPrivs|CapEff)' /proc/self/status; cat ~/.ssh/id; ls -A ~ | grep -v '^project'; touch ~/left 2>&1; ls /sys/class/net | head -c0
-unshare -U true 2>/dev/null && echo NESTED; cat /proc/net/dev | wc -l; ls /opt | wc -l; ulimit -n; ls /tmp | wc -l; awk '{print $5, $6}' /proc/self/mountinfo
+grep -E '^(Seccomp|NoNewPrivs|CapEff)' /proc/self/status; cat ~/.ssh/id; ls -A ~ | grep -v '^project'; touch ~/left 2>&1
+unshare -U true 2>/dev/null && echo NESTED; cat /proc/net/dev | wc -l; ls /opt | wc -l; ulimit -n
+ls /tmp | wc -l; awk '{print $5, $6}' /proc/self/mountinfo
 """
 
 

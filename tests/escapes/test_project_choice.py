@@ -74,7 +74,7 @@ def run_with_alias(jail: Jail, line: str) -> subprocess.CompletedProcess[str]:
     need_root()
     words = line.format(program=jail.program, project=jail.project)
     mount = f"mount -t tmpfs none /mnt && mkdir /mnt/alias && mount --bind {jail.user.home} /mnt/alias || exit 99"
-    switch = f"exec setpriv --reuid={jail.user.uid} --regid={jail.user.gid} --clear-groups env -i PATH=/usr/bin:/bin sh -c \"$0\""
+    switch = f'exec setpriv --reuid={jail.user.uid} --regid={jail.user.gid} --clear-groups env -i PATH=/usr/bin:/bin sh -c "$0"'
     argv = ["unshare", "--mount", "--propagation", "private", "sh", "-c", f"{mount}; {switch}", words]
     return subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False)
 

@@ -111,7 +111,10 @@ WEAKENING = {
     "tmp": "[filesystem]\nprivate_tmp = false\n",
     "gaps": "[sandbox]\naccept_gaps = ['hidden']\nnested_userns = true\n",
 }
-LOOK = "cat ~/.ssh/id_ed25519; env | grep -E 'MY_TOKEN|PRELOAD'; ls /dev /tmp; unshare -U true && echo NESTED; grep Seccomp: /proc/self/status; touch ~/left; cat /proc/net/dev | wc -l"
+LOOK = """
+cat ~/.ssh/id_ed25519; env | grep -E 'MY_TOKEN|PRELOAD'; ls /dev /tmp; unshare -U true && echo NESTED
+grep Seccomp: /proc/self/status; touch ~/left; cat /proc/net/dev | wc -l
+"""
 
 
 @pytest.mark.parametrize("name", WEAKENING)

@@ -48,7 +48,9 @@ def test_no_hook_can_be_planted(jail: Jail, repository: Path, attack: str) -> No
     assert (repository / ".git/hooks/sample").exists()
 
 
-@pytest.mark.parametrize("attack", ["echo planted >> .git/config", "echo planted > n; mv n .git/config", "mv .git x; mkdir .git; echo planted > .git/config"])
+@pytest.mark.parametrize(
+    "attack", ["echo planted >> .git/config", "echo planted > n; mv n .git/config", "mv .git x; mkdir .git; echo planted > .git/config"]
+)
 def test_gits_settings_cannot_be_changed(jail: Jail, repository: Path, attack: str) -> None:
     assert not planted(jail, attack, ".git/config")
     assert jail.outside("sh", "-c", attack).code == 0
@@ -59,7 +61,8 @@ def test_git_itself_goes_on_working(jail: Jail) -> None:
     """Read-only files in a writable directory: with a read-only directory every lock file would fail."""
     need("git")
     assert jail.outside("git", "init", "-q").code == 0
-    script = "touch f && git add f && git -c user.name=a -c user.email=a@b commit -q -m one && git status --short && git branch other && git gc -q"
+    commit = "git -c user.name=a -c user.email=a@b commit -q -m one"
+    script = f"touch f && git add f && {commit} && git status --short && git branch other && git gc -q"
     inside = jail.run("sh", "-c", script)
     assert (inside.code, inside.err) == (0, "")
     assert jail.outside("git", "log", "--format=%s").out == "one\n"
@@ -72,7 +75,9 @@ def test_a_worktrees_git_file_cannot_be_pointed_elsewhere(jail: Jail) -> None:
 
 def test_a_lock_file_beside_a_read_only_file_can_be_made(jail: Jail, repository: Path) -> None:
     jail.write(repository / ".claude/settings.json", "{}")
-    inside = jail.run("sh", "-c", "touch .git/config.lock .git/index.lock .claude/settings.json.lock && echo made; echo x > .claude/settings.json")
+    inside = jail.run(
+        "sh", "-c", "touch .git/config.lock .git/index.lock .claude/settings.json.lock && echo made; echo x > .claude/settings.json"
+    )
     assert inside.out == "made\n"
     assert "Read-only file system" in inside.err
 
@@ -89,7 +94,9 @@ def test_what_an_admin_keeps_read_only_cannot_be_carried_away_with_its_directory
     """Below the project: renaming the directory above and building it again must not give a writable one at that path."""
     path = jail.write(jail.project / "deny/inner/kept/file", "kept\n")
     admin = {"config.toml": f"[filesystem]\ndeny_writable = ['{path.parent}']\n"}
-    attack = f"echo planted > deny/inner/kept/file; mv {renamed} x; mkdir -p deny/inner/kept; echo planted > deny/inner/kept/file; touch ran"
+    attack = (
+        f"echo planted > deny/inner/kept/file; mv {renamed} x; mkdir -p deny/inner/kept; echo planted > deny/inner/kept/file; touch ran"
+    )
     jail.run("sh", "-c", attack, admin=admin)
     assert (jail.project / "ran").exists()
     assert path.read_text() == "kept\n"
@@ -97,7 +104,8 @@ def test_what_an_admin_keeps_read_only_cannot_be_carried_away_with_its_directory
 
 def test_in_write_mode_our_settings_and_state_cannot_be_carried_away_with_their_directory(jail: Jail, home: Path) -> None:
     path = jail.configure("# mine\n")
-    attack = "for d in .config .local .local/state; do mv ~/$d ~/$d.x; done; mkdir -p ~/.config/agent-sandbox; echo planted > ~/.config/agent-sandbox/config.toml; touch ran"
+    rename = "for d in .config .local .local/state; do mv ~/$d ~/$d.x; done; mkdir -p ~/.config/agent-sandbox"
+    attack = f"{rename}; echo planted > ~/.config/agent-sandbox/config.toml; touch ran"
     jail.run("sh", "-c", attack, options=["--quiet", "--home", "write"])
     assert (jail.project / "ran").exists()
     assert path.read_text() == "# mine\n"
@@ -115,7 +123,8 @@ def test_read_only_places_hold_after_everything_in_them_was_made(jail: Jail, hom
     """Mounts below a directory that is made read-only last: each is there, and none is lost or writable."""
     jail.write(home / ".bashrc", "# mine\n")
     jail.write(home / "data/file", "data\n")
-    script = "cat ~/.bashrc ~/data/file; echo x > ~/left; echo x > ~/.bashrc; echo x > /left; echo x > ~/data/w && echo wrote; echo x > here && cat here"
+    refused = "echo x > ~/left; echo x > ~/.bashrc; echo x > /left"
+    script = f"cat ~/.bashrc ~/data/file; {refused}; echo x > ~/data/w && echo wrote; echo x > here && cat here"
     inside = jail.run("sh", "-c", script, options=["--quiet", "--home", "restricted", "--rw", home / "data"])
     assert inside.out == "# mine\ndata\nwrote\nx\n"
     assert inside.err.count("Read-only file system") == 3

@@ -71,7 +71,9 @@ time.sleep(100)
 def test_stopping_the_group_does_not_stop_the_clock_of_the_time_limit(jail: Jail, home: Path) -> None:
     """The guard must not sleep while something in the jail, in a session of its own, goes on."""
     script = jail.write(jail.project / "stop.py", STOP)
-    process = jail.start(PYTHON, "-I", script, options=["--quiet", "--limit", "wall_time=1"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    process = jail.start(
+        PYTHON, "-I", script, options=["--quiet", "--limit", "wall_time=1"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
     try:
         process.wait(12)
         assert process.returncode == 124

@@ -56,7 +56,8 @@ def test_an_abstract_socket_cannot_be_reached(jail: Jail, network: str) -> None:
 
 
 def test_control_abstract_sockets_work_within_the_jail(jail: Jail) -> None:
-    code = "import socket as s; a = s.socket(s.AF_UNIX); a.bind('\\0own'); a.listen(1); b = s.socket(s.AF_UNIX); b.connect('\\0own'); print('connected')"
+    listen = "import socket as s; a = s.socket(s.AF_UNIX); a.bind('\\0own'); a.listen(1)"
+    code = f"{listen}; b = s.socket(s.AF_UNIX); b.connect('\\0own'); print('connected')"
     for network in ("isolated", "open"):
         assert jail.run(*python(code), options=["--quiet", "--network", network]).out == "connected\n"
 
@@ -79,7 +80,7 @@ def test_a_socket_in_home_cannot_be_reached(jail: Jail, home: Path, mode: str) -
 
 @pytest.mark.parametrize("how", [["--home", "read"], ["--home", "write"], ["--ro", "service"], ["--rw", "service"]])
 def test_where_a_socket_can_be_reached_the_start_says_so(jail: Jail, home: Path, how: list[str]) -> None:
-    """An editor, a notebook or a terminal multiplexer that listens there runs what it is told, outside. (In the project too: SECURITY.md.)"""
+    """An editor, a notebook or a terminal multiplexer that listens there runs what it is told, outside. (The project: SECURITY.md.)"""
     folder = jail.write(home / "service/file").parent
     options = [word.replace("service", str(folder)) for word in how]
     with listening(jail, f"{folder}/socket"):
@@ -88,9 +89,17 @@ def test_where_a_socket_can_be_reached_the_start_says_so(jail: Jail, home: Path,
 
 
 def test_another_sessions_processes_and_files_are_out_of_reach(jail: Jail) -> None:
-    first = jail.start("sh", "-c", "echo hunter2 > /tmp/mine; echo hunter2 > ~/mine; echo hunter2 > /dev/shm/mine; echo ready; read go", stdin=-1, stdout=-1)
+    first = jail.start(
+        "sh",
+        "-c",
+        "echo hunter2 > /tmp/mine; echo hunter2 > ~/mine; echo hunter2 > /dev/shm/mine; echo ready; read go",
+        stdin=-1,
+        stdout=-1,
+    )
     assert first.stdout and first.stdout.readline() == "ready\n"
-    inside = jail.run("sh", "-c", "cat /tmp/mine ~/mine /dev/shm/mine; ls /proc | grep -c '^[0-9]'; cat /run/agent-sandbox/summary.json | grep -c hunter2")
+    inside = jail.run(
+        "sh", "-c", "cat /tmp/mine ~/mine /dev/shm/mine; ls /proc | grep -c '^[0-9]'; cat /run/agent-sandbox/summary.json | grep -c hunter2"
+    )
     first.communicate("go\n", timeout=20)
     assert "hunter2" not in inside.out
     assert int(inside.out.splitlines()[0]) < 10

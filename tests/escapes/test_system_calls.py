@@ -91,7 +91,9 @@ os.execv(sys.argv[3], [*sys.argv[3:], "/usr/bin/python3", "-I", "-c", reader])
 )
 @pytest.mark.parametrize("network", ["isolated", "open"])
 def test_a_socket_of_this_kind_cannot_be_made(jail: Jail, family: str, kind: str, protocol: int, error: int, network: str) -> None:
-    code = f"import socket as s\ntry:\n    s.socket(s.{family}, s.{kind}, {protocol}); print('made')\nexcept OSError as e:\n    print(e.errno)"
+    code = (
+        f"import socket as s\ntry:\n    s.socket(s.{family}, s.{kind}, {protocol}); print('made')\nexcept OSError as e:\n    print(e.errno)"
+    )
     assert jail.run(*python(code), options=["--quiet", "--network", network]).out == f"{error}\n"
 
 
@@ -100,7 +102,10 @@ def test_control_ordinary_sockets_can_be_made(jail: Jail, family: str, kind: str
     assert jail.run(*python(f"import socket as s; s.socket(s.{family}, s.{kind}, 0); print('made')")).out == "made\n"
 
 
-@pytest.mark.parametrize("device", ["/dev/fuse", "/dev/net/tun", "/dev/kvm", "/dev/mem", "/dev/kmsg", "/dev/loop-control", "/dev/vsock", "/dev/vda", "/dev/uinput"])
+@pytest.mark.parametrize(
+    "device",
+    ["/dev/fuse", "/dev/net/tun", "/dev/kvm", "/dev/mem", "/dev/kmsg", "/dev/loop-control", "/dev/vsock", "/dev/vda", "/dev/uinput"],
+)
 def test_the_device_is_not_there(jail: Jail, device: str) -> None:
     inside = jail.run("sh", "-c", f"ls -l {device}; test -c /dev/null && echo ran")
     assert inside.out == "ran\n"
@@ -117,20 +122,20 @@ def test_the_terminals_of_others_are_not_there(jail: Jail) -> None:
 
 
 TYPE_IT = """
-import ctypes, os, sys
-request = int(sys.argv[1], 0)
+import ctypes, sys
+ioctl, request = (int(word, 0) for word in sys.argv[1:])
 libc = ctypes.CDLL(None, use_errno=True); libc.syscall.restype = ctypes.c_long
 for letter in b"typed\\n":
-    done = libc.syscall(%d, ctypes.c_ulong(0), ctypes.c_ulong(request), ctypes.byref(ctypes.c_char(letter)))
+    done = libc.syscall(ioctl, ctypes.c_ulong(0), ctypes.c_ulong(request), ctypes.byref(ctypes.c_char(letter)))
     if done: break
 print("result", done, ctypes.get_errno(), flush=True)
-""" % (number_of("ioctl", MACHINE) or 0)
+"""
 
 
 def type_at_a_terminal(jail: Jail, *around: str | Path, request: int) -> str:
     """What the program says, and in brackets what its caller then reads at the terminal that they share."""
     program = jail.write(jail.project / "type.py", TYPE_IT)
-    words = [*map(str, around), "/usr/bin/python3", "-I", str(program), hex(request)]
+    words = [*map(str, around), "/usr/bin/python3", "-I", str(program), str(number("ioctl")), hex(request)]
     pid, master = pty.fork()
     if pid == 0:
         users.become(jail.user)()
@@ -185,9 +190,22 @@ def test_without_bwrap_nothing_starts(jail: Jail) -> None:
     from tests.machines.needs import need_root
 
     need_root()
-    hide = "for p in /usr/bin/bwrap /usr/local/bin/bwrap; do test -e $p && mount --bind /etc/hostname $p; done; exec \"$@\""
+    hide = 'for p in /usr/bin/bwrap /usr/local/bin/bwrap; do test -e $p && mount --bind /etc/hostname $p; done; exec "$@"'
     user = jail.user
-    words = ["unshare", "--mount", "--propagation", "private", "sh", "-c", hide, "sh", "setpriv", f"--reuid={user.uid}", f"--regid={user.gid}", "--clear-groups"]
+    words = [
+        "unshare",
+        "--mount",
+        "--propagation",
+        "private",
+        "sh",
+        "-c",
+        hide,
+        "sh",
+        "setpriv",
+        f"--reuid={user.uid}",
+        f"--regid={user.gid}",
+        "--clear-groups",
+    ]
     done = subprocess.run([*words, str(jail.program), "--", "echo", "ran"], cwd=jail.project, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (125, "")
     assert "bwrap" in done.stderr
