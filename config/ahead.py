@@ -64,5 +64,13 @@ def _read(path: str) -> bytes:
 
 def using(packed: bytes) -> Callable[[bytes, str], dict[str, object]]:
     """A parser that knows the files of `parse_usual_files` already."""
-    known: dict[bytes, dict[str, object]] = marshal.loads(packed) if packed else {}
+    known = _unpacked(packed)
     return lambda data, path: known[data] if data in known else parse(data, path)
+
+
+def _unpacked(packed: bytes) -> dict[bytes, dict[str, object]]:
+    try:
+        found: dict[bytes, dict[str, object]] = marshal.loads(packed)
+    except (EOFError, ValueError, TypeError):  # whoever parsed was killed over it
+        return {}
+    return found

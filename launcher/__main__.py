@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 import sys
 
 gc.disable()  # a launch is over before collecting would pay
+if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C while we start: end, as any program does, without a traceback
 
 from agent_sandbox.config.errors import UserError  # noqa: E402
 from agent_sandbox.launcher.cli import parse  # noqa: E402

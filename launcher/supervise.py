@@ -72,15 +72,15 @@ class _Watch:
         self._ended_by = 0  # the signal that came before there was a command to receive it
 
     def until_it_ends(self) -> Outcome:
+        """The guard is looked at before every wait: it may have been killed before we began to listen for it."""
         while True:
+            pid, status = os.waitpid(self._guard, os.WNOHANG)
+            if pid:
+                return self._outcome(os.waitstatus_to_exitcode(status))
             caught = self._next_signal()
             if caught is None:
                 self._glance()
-            elif caught.si_signo == signal.SIGCHLD:
-                pid, status = os.waitpid(self._guard, os.WNOHANG)
-                if pid:
-                    return self._outcome(os.waitstatus_to_exitcode(status))
-            else:
+            elif caught.si_signo != signal.SIGCHLD:
                 self._pass_on(caught)
 
     def _next_signal(self) -> signal.struct_siginfo | None:

@@ -9,7 +9,6 @@ from pathlib import Path
 from agent_sandbox.launcher.policy import Host
 from agent_sandbox.launcher.probe import Disk
 from agent_sandbox.launcher.resolve.accounts import group_file, passwd_file
-
 from tests.machines import users
 from tests.machines.jail import Jail
 from tests.machines.needs import need_root
@@ -32,12 +31,13 @@ class OnlyLdap(Disk):
     """A host whose files know nobody but root."""
 
     def read(self, path: str, most: int = 1 << 20) -> bytes | None:
-        return {"/etc/passwd": b"root:x:0:0:root:/root:/bin/sh\nada:x:1500:1500::/home/ada:/bin/sh\n", "/etc/group": b"root:x:0:ada\n"}[path]
+        files = {"/etc/passwd": "root:x:0:0:root:/root:/bin/sh\nada:x:1500:1500::/home/ada:/bin/sh\n", "/etc/group": "root:x:0:ada\n"}
+        return files[path].encode()
 
 
 def test_an_account_that_only_ldap_knows_is_written_out() -> None:
     person = pwd.getpwuid(os.getuid())
-    host = Host(
+    host = Host(  # noqa: S604
         user="eve", uid=50001, gid=60001, home="/ldap/eve", shell="/bin/zsh", groups=((60001, "physics"), (60002, "lab x")), name="n",
         machine="x86_64", landlock=7, bwrap="", install="", entry="", package="", python="", environment={}, cwd=person.pw_dir,
     )  # fmt: skip

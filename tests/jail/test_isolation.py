@@ -13,7 +13,10 @@ from tests.machines.jail import Jail
 
 CONNECT = """
 import socket, sys
-family, address = (socket.AF_INET, ("127.0.0.1", int(sys.argv[2]))) if sys.argv[1] == "tcp" else (socket.AF_UNIX, sys.argv[2].replace("@", "\\0"))
+if sys.argv[1] == "tcp":
+    family, address = socket.AF_INET, ("127.0.0.1", int(sys.argv[2]))
+else:
+    family, address = socket.AF_UNIX, sys.argv[2].replace("@", "\\0")
 try:
     with socket.socket(family) as s:
         s.settimeout(5); s.connect(address); print(s.recv(9).decode())

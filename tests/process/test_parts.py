@@ -7,9 +7,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
+
 from agent_sandbox.config.errors import UserError
 from agent_sandbox.launcher import processes, session
-
 from tests.machines.jail import Jail
 from tests.machines.needs import need_root
 

@@ -77,14 +77,14 @@ def test_nohup_survives_the_terminal_and_keeps_hangups_ignored_inside(jail: Jail
     out = jail.project / "out"
     with shell(jail) as outer:
         outer.run(f"nohup {jail.program} --quiet -- sh -c 'grep SigIgn /proc/self/status; echo running; sleep 1; echo survived' >out 2>&1 &")
-        assert until(lambda: "running" in out.read_text())
+        assert until(lambda: out.exists() and "running" in out.read_text())
     assert until(lambda: "survived" in out.read_text())
     ignored = int(out.read_text().partition("SigIgn:")[2].split()[0], 16)
     assert ignored & 1
 
 
 def test_it_runs_inside_tmux(jail: Jail) -> None:
-    tmux = [need("tmux"), "-S", str(jail.project / "tmux.sock"), "-f", "/dev/null"]
+    tmux = [need("tmux"), "-S", str(jail.user.home / "tmux.sock"), "-f", "/dev/null"]
     inside = f"'{jail.program}' --quiet -- sh -c 'echo size; stty size; read line; echo got $line' >out 2>&1; echo code=$? >>out; stty size >>out"
 
     def ask(*words: str) -> subprocess.CompletedProcess[str]:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from agent_sandbox.launcher import audit as module
-from agent_sandbox.launcher.audit import Audit, FIRST, Log, hash_of
+from agent_sandbox.launcher.audit import FIRST, Audit, Log, hash_of
 from agent_sandbox.launcher.seeing.audit import Verified, verify
 from tests.machines.jail import Jail
 from tests.seeing.changed import run_on_changed_machine

@@ -18,7 +18,10 @@ MAY_IMPORT = {
     "chaperon": {"chaperon", "launcher", "config"}, "admin": {"admin", "launcher", "config"},
 }  # fmt: skip
 WORLD = {"os", "subprocess", "ctypes", "socket", "time", "shutil", "pathlib", "tempfile"}
-HEAVY = {"dataclasses", "pathlib", "json", "argparse", "subprocess", "asyncio", "inspect", "tomlkit", "pyseccomp", "socket", "difflib", "hashlib"}
+HEAVY = {
+    "dataclasses", "pathlib", "json", "argparse", "subprocess", "asyncio", "inspect", "tomlkit", "pyseccomp", "socket", "difflib", "hashlib",
+    "ctypes", "tomllib",
+}  # fmt: skip
 
 
 def modules() -> list[Path]:
@@ -58,7 +61,7 @@ def test_a_launch_imports_nothing_heavy(tmp_path: Path) -> None:
     code = f"""
 import sys; sys.path.insert(0, {str(SOURCE.parent)!r})
 from agent_sandbox.launcher.cli import parse
-from agent_sandbox.launcher import launch, supervise, session, aftermath, summary
+from agent_sandbox.launcher import handover, launch, session, aftermath, summary
 from agent_sandbox.launcher.backends import bwrap
 print(*sys.modules)
 """
