@@ -180,6 +180,8 @@ def set_limits(limits: Limits) -> None:
     for name, number in RLIMITS.items():
         wanted = getattr(limits, name)
         if wanted is not None:
+            if number == resource.RLIMIT_CORE and wanted == 0:
+                wanted = 1  # with 0 the kernel still feeds a core_pattern that is a program, outside; with 1 it does not
             hard = resource.getrlimit(number)[1]
             most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
             resource.setrlimit(number, (most, most))

@@ -115,7 +115,8 @@ def test_a_read_only_file_system_is_named(jail: Jail, place: Path) -> None:
     need_root()
     project = make(jail, place / "frozen")
     mount = f"mount -t tmpfs -o mode=777 none '{project}' && mkdir -m 777 '{project}/p' && mount -o remount,ro '{project}' || exit 99"
-    switch = f"exec setpriv --reuid={jail.user.uid} --regid={jail.user.gid} --init-groups -- '{jail.program}' --quiet --project-dir '{project}/p' -- true"
+    switch = f"exec setpriv --reuid={jail.user.uid} --regid={jail.user.gid} --init-groups -- "
+    switch += f"'{jail.program}' --quiet --project-dir '{project}/p' -- true"
     argv = ["/usr/bin/unshare", "--mount", "--propagation", "private", "/bin/sh", "-c", f"{mount}\n{switch}"]
     done = users.run_as(users.current_user(), argv, cwd="/", env=jail.user.environment)
     check_refusal(Result(code=done.returncode, out=done.stdout, err=done.stderr), "read-only")
