@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import gc
 import os
-import signal
 import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import signal
+else:
+    import _signal as signal  # the same without names, which cost more than all else that is loaded here
 
 gc.disable()  # a launch is over before collecting would pay
 if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
@@ -14,11 +19,10 @@ if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
 from agent_sandbox.config.errors import UserError  # noqa: E402
 from agent_sandbox.launcher.cli import parse  # noqa: E402
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from agent_sandbox.launcher.policy import Request
+    from agent_sandbox.launcher.cli import Request
 
 SUMMARY = "/run/agent-sandbox/summary.json"
 

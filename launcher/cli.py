@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from agent_sandbox.config.errors import UserError
 from agent_sandbox.config.record import record
-from agent_sandbox.launcher.policy import Request
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,6 +20,20 @@ WORDS = {
     "version": "the version",
 }
 RESERVED = ("agents", "attach", "bot", "completion", "exec", "jobs", "network", "report", "slurm", "stop")  # for parts to come
+
+
+@record
+class Request:
+    """What was asked on the command line."""
+
+    word: str  # one of our own words ("doctor", "config", …), or "" for a launch
+    command: tuple[str, ...]
+    settings: dict[str, object]  # configuration keys given as options
+    project: str = ""
+    use_project_file: bool = True
+    dry_run: bool = False
+    json: bool = False
+    verbose: bool = False
 
 
 @record

@@ -6,14 +6,16 @@ Until it is told it waits on a pipe. A launcher that refuses, or dies, closes th
 from __future__ import annotations
 
 import os
-import signal
 
 from agent_sandbox.config.errors import UserError
 from agent_sandbox.launcher.status import Status
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import signal
     from typing import NoReturn
+else:
+    import _signal as signal  # the same without names: those cost as much as all that is loaded before the guard starts
 
 STOPS = frozenset({signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU})
 HARMLESS = frozenset({signal.SIGCONT, signal.SIGWINCH})  # nobody ends by them, so nobody waits to deliver them

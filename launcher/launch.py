@@ -12,6 +12,7 @@ from agent_sandbox.config.layers import load
 from agent_sandbox.config.location import ADMIN_DIR, Where
 from agent_sandbox.config.record import record, replace
 from agent_sandbox.launcher import session as sessions
+from agent_sandbox.launcher.aftermath import look_again, remember
 from agent_sandbox.launcher.audit import Audit, Log
 from agent_sandbox.launcher.backends.choose import check_gaps, choose_backend
 from agent_sandbox.launcher.orders import Orders
@@ -20,15 +21,18 @@ from agent_sandbox.launcher.resolve.policy import resolve_policy
 from agent_sandbox.launcher.resolve.project import find_places, find_project
 from agent_sandbox.launcher.say import say
 from agent_sandbox.launcher.start import check_command, wrap_command
+from agent_sandbox.launcher.summary import SUMMARY, summarise
+from agent_sandbox.launcher.supervise import die_interrupted, supervise
 from agent_sandbox.launcher.view import Carving, Kind, Mount, View, in_order
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from agent_sandbox.config.settings import Settings
+    from agent_sandbox.launcher.cli import Request
     from agent_sandbox.launcher.handover import Guard
     from agent_sandbox.launcher.jsonline import Plain
     from agent_sandbox.launcher.plan import Backend, Plan
-    from agent_sandbox.launcher.policy import Gap, Host, Policy, Request
+    from agent_sandbox.launcher.policy import Gap, Host, Policy
     from agent_sandbox.launcher.probe import Found
     from agent_sandbox.launcher.resolve.project import Places
     from agent_sandbox.launcher.supervise import Outcome
@@ -61,9 +65,8 @@ class Decision:
 def launch(request: Request, guard: Guard) -> int:
     case = open_case(request, guard)
     audit = open_audit(case.settings, case.places, case.host)
-    case = replace(case, host=replace(case.host, landlock=guard.landlock()))
     try:
-        decision = decide(case)
+        decision = decide(case, guard)
     except UserError as error:
         audit.write("refused", {"project": case.project.real, "why": str(error)})
         raise
@@ -85,17 +88,18 @@ def open_case(request: Request, guard: Guard | None = None) -> Case:
     return Case(request=request, host=host, disk=disk, places=places, project=project, settings=settings)
 
 
-def decide(case: Case) -> Decision:
+def decide(case: Case, guard: Guard | None = None) -> Decision:
     policy = resolve_policy(case.settings, case.host, case.disk, case.places, case.project)
-    backend = choose_backend(case.settings, case.host)
-    gaps = backend.gaps(policy, case.host)
+    host = replace(case.host, landlock=guard.landlock()) if guard else case.host
+    backend = choose_backend(case.settings, host)
+    gaps = backend.gaps(policy, host)
     check_gaps(gaps, policy, backend.name)
     command = case.request.command or (case.host.shell,)
     check_command(command, policy, case.disk)
     check_size(command, policy)
     policy = with_summary(policy, case, backend.name, gaps)
-    plan = backend.plan(policy, case.host, command)
-    started = wrap_command(command, case.host, case.disk, plan.stage.ignored_signals, ignored_at_start())
+    plan = backend.plan(policy, host, command)
+    started = wrap_command(command, host, case.disk, plan.stage.ignored_signals, ignored_at_start())
     return Decision(policy=policy, backend=backend, gaps=gaps, command=tuple(command), plan=replace(plan, command=started))
 
 
@@ -114,8 +118,6 @@ def ignored_at_start() -> frozenset[int]:
 
 def with_summary(policy: Policy, case: Case, backend: str, gaps: tuple[Gap, ...]) -> Policy:
     """The read-only page inside that says what holds there."""
-    from agent_sandbox.launcher.summary import SUMMARY, summarise
-
     content = summarise(policy, case.settings, backend, gaps).encode()
     page = Mount(path=SUMMARY, kind=Kind.FILE, content=content, origin="agent-sandbox")
     return replace(policy, view=View(mounts=in_order([*policy.view.mounts, page])))
@@ -165,9 +167,6 @@ def repository_above(project: str, disk: Disk) -> str:
 
 def execute(case: Case, decision: Decision, audit: Audit, guard: Guard) -> int:
     """From here on the world changes: session, audit, jail, and everything cleaned up after it."""
-    from agent_sandbox.launcher.aftermath import look_again, remember
-    from agent_sandbox.launcher.supervise import die_interrupted, supervise
-
     policy = decision.policy
     session = sessions.name_session(case.host.uid, session_facts(decision))
     start = time.monotonic()

@@ -1,4 +1,4 @@
-"""The types that a launch is made of: what was asked, what the host is, what will be true inside. Pure."""
+"""The types that a launch is made of: what the host is, what will be true inside. Pure."""
 
 from __future__ import annotations
 
@@ -39,20 +39,6 @@ class Access(enum.IntEnum):
     """Ordered: the smaller value is the narrower right."""
 
     HIDDEN, READ, WRITE = range(3)
-
-
-@record
-class Request:
-    """What was asked on the command line."""
-
-    word: str  # one of our own words ("doctor", "config", …), or "" for a launch
-    command: tuple[str, ...]
-    settings: dict[str, object]  # configuration keys given as options
-    project: str = ""
-    use_project_file: bool = True
-    dry_run: bool = False
-    json: bool = False
-    verbose: bool = False
 
 
 @record

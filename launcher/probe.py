@@ -32,6 +32,7 @@ class Disk:
     def __init__(self) -> None:
         self._seen: dict[str, os.stat_result | None] = {}
         self._listed: dict[str, tuple[str, ...]] = {}
+        self._followed: dict[str, Found] = {}
 
     def stat(self, path: str) -> os.stat_result | None:
         """The entry itself, links not followed; None = not there, or not for us to see."""
@@ -56,6 +57,11 @@ class Disk:
 
     def follow(self, path: str) -> Found:
         """Resolve every link of an absolute path; a loop is an error that names it."""
+        if path not in self._followed:
+            self._followed[path] = self._follow(path)
+        return self._followed[path]
+
+    def _follow(self, path: str) -> Found:
         links: list[tuple[str, str]] = []
         done, left = "", path.split("/")[1:]
         while left:

@@ -9,7 +9,7 @@ from agent_sandbox.launcher.cli import RESERVED, help_page
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from agent_sandbox.launcher.policy import Request
+    from agent_sandbox.launcher.cli import Request
 
 # word → the module whose `run(request)` answers it, and whether it can answer inside a jail
 ANSWERS = {

@@ -43,13 +43,16 @@ def resolve_hidden(settings: Settings, places: Places, disk: Disk) -> tuple[Hidd
 
 
 def _add(found: dict[str, Hidden], path: str, rule: str, disk: Disk) -> None:
-    end = disk.follow(path)
-    if end.kind or disk.kind(end.real.rpartition("/")[0] or "/"):
-        found[end.real] = Hidden(path=end.real, rule=rule)
     parent, _, name = path.rpartition("/")
-    literal = f"{disk.follow(parent or '/').real.rstrip('/')}/{name}"
-    if literal != end.real and (disk.kind(literal) or disk.kind(literal.rpartition("/")[0] or "/")):
-        found[literal] = Hidden(path=literal, rule=rule)
+    holder = disk.follow(parent or "/")
+    if not holder.kind:
+        return
+    literal = f"{holder.real.rstrip('/')}/{name}"
+    found[literal] = Hidden(path=literal, rule=rule)
+    if disk.kind(literal) == "link":
+        end = disk.follow(literal)
+        if end.kind or disk.kind(end.real.rpartition("/")[0] or "/"):
+            found[end.real] = Hidden(path=end.real, rule=rule)
 
 
 def expand(pattern: str, disk: Disk) -> Iterable[str]:
@@ -59,9 +62,15 @@ def expand(pattern: str, disk: Disk) -> Iterable[str]:
     paths = [""]
     for part in pattern.split("/")[1:]:
         if is_pattern(part):
-            paths = [f"{base}/{name}" for base in paths for name in disk.entries(base or "/") if glob_matches(part, name)]
+            paths = [f"{base}/{name}" for base in paths for name in _matching(part, disk.entries(base or "/"))]
             if len(paths) > MOST_MATCHES:
                 raise UserError(f"{printable(pattern)} stands for more than {MOST_MATCHES} paths", hint="write it narrower")
         else:
             paths = [f"{base}/{part}" for base in paths]
     return tuple(paths)
+
+
+def _matching(pattern: str, names: Iterable[str]) -> list[str]:
+    """By the plain beginning first: most names in a directory are out by that."""
+    beginning = min((pattern.partition(mark)[0] for mark in "*?["), key=len)
+    return [name for name in names if name.startswith(beginning) and glob_matches(pattern, name)]

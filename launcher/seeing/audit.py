@@ -25,7 +25,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from agent_sandbox.launcher.policy import Request
+    from agent_sandbox.launcher.cli import Request
 
 USAGE = "agent-sandbox audit show [--json] [-n N] [--session ID] | audit verify [--json]"
 SHOWN = 20

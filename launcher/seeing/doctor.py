@@ -21,7 +21,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from agent_sandbox.launcher.policy import Host, Request
+    from agent_sandbox.launcher.cli import Request
+    from agent_sandbox.launcher.policy import Host
 
 WIDTH, NAME_WIDTH = 80, 15
 

@@ -12,8 +12,8 @@ from agent_sandbox.launcher.seeing.paste import is_ours, paste
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from agent_sandbox.launcher.cli import Request
     from agent_sandbox.launcher.launch import Case, Decision
-    from agent_sandbox.launcher.policy import Request
 
 
 def run(request: Request) -> int:

@@ -24,7 +24,7 @@ from agent_sandbox.launcher.summary import SUMMARY
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from agent_sandbox.launcher.policy import Request
+    from agent_sandbox.launcher.cli import Request
 
 USAGE = "agent-sandbox [OPTIONS] explain [--json] KEY | path P | env NAME | syscall NAME"
 RULES = {

@@ -16,8 +16,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from agent_sandbox.launcher.cli import Request
     from agent_sandbox.launcher.launch import Case
-    from agent_sandbox.launcher.policy import Policy, Request
+    from agent_sandbox.launcher.policy import Policy
 
 LONGEST = 30  # seconds
 CANARY = "DOCTOR_CANARY_TOKEN"

@@ -12,7 +12,7 @@ from agent_sandbox.launcher.session import RECORD, sessions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from agent_sandbox.launcher.policy import Request
+    from agent_sandbox.launcher.cli import Request
 
 COLUMNS = ("SESSION", "PID", "AGE", "BACKEND", "PROJECT", "COMMAND")
 

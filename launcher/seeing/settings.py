@@ -9,7 +9,7 @@ from agent_sandbox.launcher.resolve.project import find_project
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from agent_sandbox.launcher.policy import Request
+    from agent_sandbox.launcher.cli import Request
 
 
 def run(request: Request) -> int:

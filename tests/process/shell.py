@@ -108,13 +108,13 @@ def started(jail: Jail, *command: str, options: Sequence[str] = (), stdin: int =
         process.communicate(timeout=20)
 
 
-def until(condition: Callable[[], object], seconds: float = 10) -> bool:
+def until(condition: Callable[[], object], seconds: float = 10, pause: float = 0.01) -> bool:
     """Wait for something to become true."""
     deadline = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > deadline:
             return False
-        time.sleep(0.01)
+        time.sleep(pause)
     return True
 
 

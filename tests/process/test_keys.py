@@ -60,6 +60,7 @@ def test_ctrl_c_reaches_the_command_once(outer: Shell) -> None:
 def test_an_interpreter_survives_ctrl_c(outer: Shell) -> None:
     outer.type("a /usr/bin/python3 -q")
     outer.see(">>> ")
+    settle()
     outer.key("c")
     outer.see("KeyboardInterrupt")
     outer.see(">>> ")

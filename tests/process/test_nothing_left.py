@@ -57,6 +57,8 @@ def only_child(pid: int) -> int:
 
 @pytest.fixture(autouse=True)
 def clean(jail: Jail) -> None:
+    """A user's number is used again, and an earlier run may have been killed: a launch sweeps what that left."""
+    assert jail.run("true").code == 0
     assert until(lambda: not left(jail)), left(jail)
 
 
