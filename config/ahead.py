@@ -62,10 +62,17 @@ def _read(path: str) -> bytes:
         return file.read(MOST_BYTES) if stat.S_ISREG(os.fstat(handle).st_mode) else b""
 
 
-def using(packed: bytes) -> Callable[[bytes, str], dict[str, object]]:
-    """A parser that knows the files of `parse_usual_files` already."""
-    known = _unpacked(packed)
-    return lambda data, path: known[data] if data in known else parse(data, path)
+class Ahead:
+    """A parser that knows the files of `parse_usual_files` already; asks for them when the first file is to be parsed."""
+
+    def __init__(self, fetch: Callable[[], bytes]) -> None:
+        self._fetch = fetch
+        self._known: dict[bytes, dict[str, object]] | None = None
+
+    def __call__(self, data: bytes, path: str) -> dict[str, object]:
+        if self._known is None:
+            self._known = _unpacked(self._fetch())
+        return self._known[data] if data in self._known else parse(data, path)
 
 
 def _unpacked(packed: bytes) -> dict[bytes, dict[str, object]]:

@@ -32,10 +32,11 @@ USER_MATCHES = ("project", "host")
 
 def load(where: Where, command_line: Mapping[str, object], *, use_project_file: bool = True, parse: Parser = parse) -> Settings:
     """Everything that holds for this person in this project. `command_line` maps keys to values as TOML has them."""
+    defaults = load_defaults(where.home)  # first: the files may still be on their way
     admin, own = admin_layers(where, parse), user_layers(where, parse)
     project = project_layers(where) if use_project_file else []
     options = read_options(command_line, command_line_source(where))
-    return merge([load_defaults(where.home), *admin, *own, *project, options])
+    return merge([defaults, *admin, *own, *project, options])
 
 
 def admin_layers(where: Where, parse: Parser = parse) -> list[Layer]:

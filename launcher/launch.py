@@ -6,8 +6,9 @@ import os
 import signal
 import time
 
-from agent_sandbox.config.ahead import using
+from agent_sandbox.config.ahead import Ahead
 from agent_sandbox.config.errors import UserError
+from agent_sandbox.config.files import parse
 from agent_sandbox.config.layers import load
 from agent_sandbox.config.location import ADMIN_DIR, Where
 from agent_sandbox.config.record import record, replace
@@ -83,8 +84,8 @@ def open_case(request: Request, guard: Guard | None = None) -> Case:
         user=host.user, uid=host.uid, home=host.home, groups=tuple(name for _, name in host.groups), host=host.name,
         project=project.real, cwd=host.cwd,
     )  # fmt: skip
-    parse = using(guard.parsed_ahead() if guard else b"")
-    settings = load(where, request.settings, use_project_file=request.use_project_file, parse=parse)
+    parser = Ahead(guard.parsed_ahead) if guard else parse
+    settings = load(where, request.settings, use_project_file=request.use_project_file, parse=parser)
     return Case(request=request, host=host, disk=disk, places=places, project=project, settings=settings)
 
 

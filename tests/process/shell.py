@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 import pexpect
 import pyte
 
+from agent_sandbox.launcher import processes
 from tests.machines import users
 from tests.machines.jail import Jail
 
@@ -126,6 +127,12 @@ def alive(uid: int) -> list[tuple[int, str]]:
             with contextlib.suppress(OSError), open(f"/proc/{pid}/cmdline", "rb") as file:
                 found.append((pid, file.read().replace(b"\0", b" ").decode(errors="replace").strip()))
     return found
+
+
+def generations(pid: int) -> int:
+    """How many hang on the launcher: guard, backend, the jail's first process, the command."""
+    below = processes.children(pid)
+    return 1 + generations(below[0]) if below else 0
 
 
 def send(pid: int, number: int) -> None:

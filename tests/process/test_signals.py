@@ -9,10 +9,9 @@ import time
 
 import pytest
 
-from agent_sandbox.launcher import processes
 from tests.machines import users
 from tests.machines.jail import Jail
-from tests.process.shell import alive, started, until
+from tests.process.shell import alive, generations, started, until
 
 TRAP = 'trap "echo caught; exit 9" {name}; echo running; while :; do sleep 0.05; done'
 PIPE = subprocess.PIPE
@@ -73,15 +72,9 @@ def test_sigterm_while_a_process_is_becoming_the_command_ends_it(jail: Jail) -> 
     """From its first moment, when it is still ours and ignores what the group gets."""
     for _ in range(20):
         with started(jail, "sleep", "100") as process:
-            assert until(lambda process=process: depth(process.pid) >= 4, pause=0)
+            assert until(lambda process=process: generations(process.pid) == 4, pause=0)
             process.terminate()
             assert process.wait(10) == 143
-
-
-def depth(pid: int) -> int:
-    """How many generations hang on a process: guard, backend, the jail's first process, the command."""
-    below = processes.children(pid)
-    return 1 + depth(below[0]) if below else 0
 
 
 def test_hangup_while_a_nohup_jail_is_being_built_does_not_end_it(jail: Jail) -> None:
