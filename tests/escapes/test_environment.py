@@ -81,7 +81,9 @@ __attribute__((constructor)) static void loaded(void)
     char name[4096] = {0};
     readlink("/proc/self/exe", name, sizeof name - 1);
     FILE *log = fopen(LOG, "a");
-    if (log) fprintf(log, "%s %d\n", name, access("/run/agent-sandbox/summary.json", F_OK) == 0);
+    if (!log) return;
+    fprintf(log, "%s %d\n", name, access("/run/agent-sandbox/summary.json", F_OK) == 0);
+    fclose(log);  /* now: a program that becomes another one, or ends by _exit, writes nothing out */
 }
 """
 
@@ -101,33 +103,46 @@ def test_a_preloaded_library_reaches_the_command_and_not_bwrap(jail: Jail) -> No
     programs_outside = {Path(name).name for name, in_jail in seen if in_jail == "0"}
     programs_inside = {Path(name).name for name, in_jail in seen if in_jail == "1"}
     assert "id" in programs_inside
+    assert any(name.startswith("python3") for name in programs_outside)  # control: what is loaded outside is seen
     assert {name for name in programs_outside if not name.startswith("python3")} == set()
 
 
+VERSION = Path(PYTHON).resolve().name  # python3.11
 RUN_BY = {
     "BASH_ENV": ("bash", "-c", "true"),
     "PYTHONSTARTUP": (PYTHON, "-i"),
-    "PYTHONPATH": (PYTHON, "-c", "import planted_module"),
-    "PYTHONUSERBASE": ("true",),
-    "PYTHONHOME": ("true",),
+    "PYTHONPATH": (PYTHON, "-c", "import signal, enum, json, planted_module"),
+    "PYTHONUSERBASE": (PYTHON, "-c", "pass"),
+    "PYTHONHOME": (PYTHON, "-c", "pass"),
 }
+NAMED = {
+    "PYTHONPATH": ("planted_module", "sitecustomize", "usercustomize", "os", "agent_sandbox/__init__", "enum", "signal", "fcntl", "json"),
+    "PYTHONUSERBASE": (f"lib/{VERSION}/site-packages/usercustomize", f"lib/{VERSION}/site-packages/sitecustomize"),
+    "PYTHONHOME": (f"lib/{VERSION}/encodings/__init__",),
+}
+# Of built-in parts alone: `encodings` is loaded before there is an open().
+TRACE = """
+import posix
+trace = posix.open("trace", posix.O_WRONLY | posix.O_CREAT | posix.O_APPEND, 0o644)
+posix.write(trace, b"inside\\n" if posix.access("/run/agent-sandbox", 0) else b"OUTSIDE\\n")
+posix.close(trace)
+"""
+SHELL_TRACE = "test -e /run/agent-sandbox && echo inside >> trace || echo OUTSIDE >> trace\n"
 
 
 @pytest.mark.parametrize("name", RUN_BY)
 def test_code_named_by_a_variable_runs_inside_alone(jail: Jail, name: str) -> None:
-    trace = "import os; open('trace', 'a').write('inside\\n' if os.path.exists('/run/agent-sandbox') else 'OUTSIDE\\n')\n"
-    shell = "test -e /run/agent-sandbox && echo inside >> trace || echo OUTSIDE >> trace\n"
     folder = jail.project / "planted"
-    for module in ("planted_module.py", "sitecustomize.py", "usercustomize.py", "os.py", "agent_sandbox/__init__.py"):
-        jail.write(folder / module, trace)
-    script = jail.write(jail.project / "start", shell if name == "BASH_ENV" else trace)
-    value = str(folder) if name in ("PYTHONPATH", "PYTHONUSERBASE", "PYTHONHOME") else str(script)
-    inside = jail.run(*RUN_BY[name], env={name: value}, input="")
-    trace_file = jail.project / "trace"
-    seen = trace_file.read_text().split() if trace_file.exists() else []
-    assert "OUTSIDE" not in seen, inside
-    if RUN_BY[name] != ("true",):
-        assert "inside" in seen  # control: it works where it may
+    for module in NAMED.get(name, ()):
+        jail.write(folder / f"{module}.py", TRACE)
+    script = jail.write(jail.project / "start", SHELL_TRACE if name == "BASH_ENV" else TRACE)
+    env = {name: str(folder if name in NAMED else script)}
+    trace = jail.project / "trace"
+    jail.outside(*RUN_BY[name], env=env, input="")
+    assert set(trace.read_text().split()) == {"OUTSIDE"}  # control: it works
+    trace.unlink()
+    inside = jail.run(*RUN_BY[name], env=env, input="")
+    assert set(trace.read_text().split()) == {"inside"}, inside
 
 
 PLANTED = [

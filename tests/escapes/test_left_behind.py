@@ -133,18 +133,18 @@ def test_two_jails_in_one_project_do_not_fight_over_what_they_hold(jail: Jail, h
     assert (jail.project / "hidden").read_text() == "hunter2\n"
 
 
-def test_state_is_out_of_reach_in_a_projects_first_session(jail: Jail, home: Path) -> None:
+@pytest.mark.parametrize("mode", ["tmpwrite", "write"])
+def test_state_is_out_of_reach_in_a_projects_first_session(jail: Jail, home: Path, mode: str) -> None:
     """The log as a link to a start-up file would be run at the next log-in."""
     jail.write(home / ".bashrc", "# mine\n")
     state = home / ".local/state/agent-sandbox"
     assert not state.exists()
     plant = f"mkdir -p {state}/audit; ln -s ~/.bashrc {state}/audit/$(date -u +%F).$(hostname).jsonl"
     script = f"ls {state}; rm -rf {state}; {plant}; echo ran"
-    for mode in ("tmpwrite", "write"):
-        assert jail.run("sh", "-c", script, options=["--quiet", "--home", mode]).out.endswith("ran\n")
-        assert [path for path in (state / "audit").iterdir() if path.is_symlink()] == []
-        assert jail.run("true").code == 0
-        assert (home / ".bashrc").read_text() == "# mine\n"
+    assert jail.run("sh", "-c", script, options=["--quiet", "--home", mode]).out.endswith("ran\n")
+    assert [path for path in (state / "audit").iterdir() if path.is_symlink()] == []
+    assert jail.run("true").code == 0
+    assert (home / ".bashrc").read_text() == "# mine\n"
 
 
 PLANT = """

@@ -90,6 +90,18 @@ def test_a_pattern_does_not_make_the_launcher_walk_the_machine(jail: Jail, patte
     launch(jail)
 
 
+def test_a_pattern_that_stands_for_thousands_of_paths_is_refused(jail: Jail) -> None:
+    for number in range(50):
+        for other in range(50):
+            (jail.project / f"wide/{number}/{other}").mkdir(parents=True)
+    narrow, wide = f"{jail.project}/wide/0/*", f"{jail.project}/wide/*/*"
+    (jail.project / NAME).write_text(f"[filesystem]\nhidden = ['{narrow}']\n")
+    assert launch(jail).out == "ran\n"
+    (jail.project / NAME).write_text(f"[filesystem]\nhidden = ['{wide}']\n")
+    result = launch(jail)
+    assert (result.code, "stands for more than" in result.err) == (125, True), result.err
+
+
 def test_thousands_of_hidden_files_do_not_stall_a_launch(jail: Jail) -> None:
     names = [f"f{number}" for number in range(3000)]
     for name in names:

@@ -61,10 +61,12 @@ def test_it_cannot_read_hidden_paths_of_roots_home(root: Jail, mode: str) -> Non
             (home / ".ssh").rmdir()
 
 
-@pytest.mark.parametrize("place", ["/usr", "/usr/bin", "/etc", "/bin", "/opt", "/", "/sys/kernel", "/run"])
+@pytest.mark.parametrize("place", ["/usr", "/usr/bin", "/etc", "/bin", "/opt", "/", "/run"])
 def test_it_cannot_write_system_directories(root: Jail, place: str) -> None:
     name = f"{place}/agent-sandbox-test-{os.getpid()}"
-    inside = root.run("sh", "-c", f"touch {name} && rm {name} && echo WROTE; touch here && echo ran")
+    script = f"touch {name} && rm {name} && echo WROTE; touch here && echo ran"
+    assert root.outside("sh", "-c", script).out == "WROTE\nran\n"
+    inside = root.run("sh", "-c", script)
     assert inside.out == "ran\n"
     assert not os.path.exists(name)
 
@@ -76,6 +78,7 @@ SETTINGS = [
     "/proc/sys/fs/suid_dumpable",
     "/proc/sysrq-trigger",
     "/sys/kernel/uevent_helper",
+    "/sys/kernel/mm/transparent_hugepage/enabled",
 ]
 
 
