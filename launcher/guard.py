@@ -14,6 +14,7 @@ import time
 from agent_sandbox.config.errors import UserError
 from agent_sandbox.launcher import processes, stage, syscalls
 from agent_sandbox.launcher.audit import Audit
+from agent_sandbox.launcher.handover import SIZE
 from agent_sandbox.launcher.orders import unpack
 from agent_sandbox.launcher.processes import children, end_children
 from agent_sandbox.launcher.session import close_session, make_session
@@ -37,7 +38,7 @@ def run_guard(hear: int, status: int, launcher: int) -> int:
         return FAILED
     orders = unpack(told)
     try:
-        return _guard_jail(orders, status, launcher)
+        return _guard_jail(orders, status, launcher, hear)
     except (OSError, UserError) as error:
         _tell(status, "stage-error", str(error) if isinstance(error, UserError) else f"the jail cannot be started: {error.strerror}")
         return FAILED
@@ -49,11 +50,17 @@ def run_guard(hear: int, status: int, launcher: int) -> int:
 
 
 def _hear(pipe: int) -> bytes:
-    """Everything up to the end. Of a launcher that died while it spoke nothing is believed: its death is looked at next."""
+    """The orders, whole; of a launcher that died while it spoke nothing is believed."""
+    size = int.from_bytes(_exactly(pipe, SIZE))
+    told = _exactly(pipe, size)
+    return told if len(told) == size else b""
+
+
+def _exactly(pipe: int, size: int) -> bytes:
     pieces = []
-    while piece := os.read(pipe, 1 << 20):
+    while size and (piece := os.read(pipe, min(size, 1 << 20))):
         pieces.append(piece)
-    os.close(pipe)
+        size -= len(piece)
     return b"".join(pieces)
 
 
@@ -61,25 +68,29 @@ def _log_the_end(orders: Orders) -> None:
     Audit(orders.log).write("end", {"session": orders.session.id, "code": None, "why": "the launcher was killed"})
 
 
-def _guard_jail(orders: Orders, status: int, launcher: int) -> int:
+def _guard_jail(orders: Orders, status: int, launcher: int, hear: int) -> int:
     guard = os.getpid()
     make_session(orders.session)
     jail = os.fork()
     if jail == 0:
-        _become_backend(orders.plan, status, guard)
+        _become_backend(orders.plan, status, guard, hear)
+    os.close(hear)
     os.setsid()
     code = _wait(jail, launcher, status, orders.plan.stage.limits.wall_time)
     processes.kill(launcher, signal.SIGCONT)  # it may have stopped together with the command
     return code
 
 
-def _become_backend(plan: Plan, status: int, guard: int) -> None:
-    """Never returns. The environment is ours: what the caller has set must not reach a process outside the jail."""
+def _become_backend(plan: Plan, status: int, guard: int, hear: int) -> None:
+    """Never returns. The launcher lets go by closing its end of `hear`.
+
+    The environment is ours: what the caller has set must not reach a process outside the jail.
+    """
     try:
         syscalls.prctl(syscalls.PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != guard:
             os._exit(FAILED)
-        stage.become(plan, status, {"PATH": "/usr/bin:/bin"})
+        stage.become(plan, status, {"PATH": "/usr/bin:/bin"}, ready=lambda: os.read(hear, 1))
     except stage.StageError as error:
         problem = str(error)
     except OSError as error:

@@ -25,6 +25,7 @@ FORWARDED = HARMLESS | {
 }  # fmt: skip
 WATCHED = FORWARDED | STOPS | {signal.SIGCHLD}
 FAILED = 125
+SIZE = 8  # bytes that say how long the orders are
 
 
 class Guard:
@@ -47,23 +48,23 @@ class Guard:
         return found
 
     def tell(self, orders: bytes) -> None:
-        left = memoryview(orders)
+        """It prepares everything, and starts the backend when it is let go."""
+        left = memoryview(len(orders).to_bytes(SIZE) + orders)
         try:
             while left:
                 left = left[os.write(self._orders, left) :]
         except BrokenPipeError:
             pass  # it was killed: waiting for it will tell
-        self._close()
 
-    def dismiss(self) -> None:
-        """Nothing comes of this launch. Does nothing once the guard was told."""
-        if self._orders >= 0:
-            self._close()
-            os.waitpid(self.pid, 0)
-
-    def _close(self) -> None:
+    def let_go(self) -> None:
         os.close(self._orders)
         self._orders = -1
+
+    def dismiss(self) -> None:
+        """Nothing comes of this launch. Does nothing once the guard was let go."""
+        if self._orders >= 0:
+            self.let_go()
+            os.waitpid(self.pid, 0)
 
 
 def start_guard() -> Guard:

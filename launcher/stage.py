@@ -16,7 +16,7 @@ from agent_sandbox.launcher.view import SHELF, Carving
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from agent_sandbox.launcher.plan import Held, Plan, Stage
     from agent_sandbox.launcher.policy import Limits
@@ -32,8 +32,8 @@ class StageError(Exception):
     """A step that failed, in words."""
 
 
-def become(plan: Plan, status: int, environment: dict[str, str]) -> None:
-    """Prepare this process and turn it into the backend. Returns only by an exception."""
+def become(plan: Plan, status: int, environment: dict[str, str], ready: Callable[[], object]) -> None:
+    """Prepare this process, wait until the others are ready, and turn it into the backend. Returns only by an exception."""
     enter_namespaces(plan.stage)
     make_carves(plan.stage.carves)
     shelved = hold_grants(plan.stage.held)
@@ -42,6 +42,7 @@ def become(plan: Plan, status: int, environment: dict[str, str]) -> None:
         syscalls.prctl(syscalls.PR_SET_NO_NEW_PRIVS, 1)
         syscalls.landlock_scope(abstract_sockets=plan.stage.scope_abstract_sockets, signals=plan.stage.scope_signals)
     set_signals(plan.stage.ignored_signals)
+    ready()
     place_files(plan, shelved, status)
     os.execve(plan.program, plan.argv, environment)
 

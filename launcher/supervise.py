@@ -46,12 +46,13 @@ def supervise(guard: Guard, orders: Orders) -> Outcome:
     """Tell the guard, which makes the session and starts the jail; wait; report how the command ended."""
     signal.pthread_sigmask(signal.SIG_BLOCK, WATCHED)
     terminal = Terminal()
+    guard.tell(pack(orders))
     from agent_sandbox.launcher.syscalls import PR_SET_CHILD_SUBREAPER, prctl
 
-    # Should the guard be killed, what it held comes to us. Before it starts anything: bwrap binds its first process to its own
+    # Should the guard be killed, what it held comes to us. Before the backend starts: bwrap binds its first process to its own
     # life a moment after making it, and one that is orphaned in that moment would run on with nobody above it.
     prctl(PR_SET_CHILD_SUBREAPER, 1)
-    guard.tell(pack(orders))
+    guard.let_go()
     outcome = _Watch(guard, orders.plan.program, glances=terminal.was_ours).until_it_ends()
     end_children()
     close_session(orders.session)

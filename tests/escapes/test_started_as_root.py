@@ -119,3 +119,16 @@ def test_it_cannot_signal_processes_outside(root: Jail) -> None:
     finally:
         victim.kill()
         victim.wait()
+
+
+def test_no_mount_of_it_is_seen_outside(root: Jail) -> None:
+    """Of an ordinary user's the kernel itself sees to that; root could mount in the host's own namespace."""
+    (root.project / ".git").mkdir()
+    (root.project / ".git/config").write_text("")
+    before = Path("/proc/self/mountinfo").read_text()
+    process = root.start("sh", "-c", "echo x > .git/config || echo held; sleep 100", stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    assert process.stdout and process.stdout.readline() == "held\n"  # proof that something was mounted
+    seen = Path("/proc/self/mountinfo").read_text()
+    process.terminate()
+    process.wait(10)
+    assert seen == before

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import subprocess
+
+from tests.machines.copies import fill_copy
 from tests.machines.jail import Jail
+from tests.machines.needs import need_root
 
 
 def test_the_project_is_writable_and_is_the_working_directory(jail: Jail) -> None:
@@ -88,6 +92,23 @@ def test_the_install_and_settings_cannot_be_written(jail: Jail) -> None:
         inside = jail.run("sh", "-c", script, options=["--quiet", "--home", mode])
         assert inside.code == 2
         assert (jail.user.home / ".config/agent-sandbox/config.toml").read_text() == ""
+
+
+def test_a_copy_of_ones_own_cannot_be_written_in_a_writable_home(jail: Jail) -> None:
+    need_root()
+    copy = jail.user.home / "tools"
+    copy.mkdir()
+    fill_copy(copy)
+    subprocess.run(["chown", "-R", f"{jail.user.uid}:{jail.user.gid}", copy], check=True)
+    own = Jail(copy=copy, user=jail.user, project=jail.project)
+    spoil = f"echo '#' >> {own.program}; echo '#' >> {copy}/lib/agent_sandbox/__init__.py; echo x > ~/left; echo ran"
+    before = own.program.read_text()
+    inside = own.run("sh", "-c", spoil, options=["--quiet", "--home", "write"])
+    assert (inside.out, inside.err.count("Read-only file system")) == ("ran\n", 2)
+    assert (jail.user.home / "left").exists()
+    assert own.program.read_text() == before
+    assert own.outside("sh", "-c", spoil).err == ""
+    assert own.program.read_text() != before
 
 
 def test_a_jail_in_a_jail_is_refused_in_words(jail: Jail) -> None:
