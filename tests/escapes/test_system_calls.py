@@ -6,6 +6,7 @@ import errno
 import os
 import pty
 import shutil
+import stat
 import subprocess
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from tests.escapes.inside import call, python
 from tests.machines import users
 from tests.machines.copies import make_copy
 from tests.machines.jail import Jail
-from tests.machines.needs import missing
+from tests.machines.needs import missing, need_root
 
 MACHINE = os.uname().machine
 x86_only = pytest.mark.skipif(MACHINE != "x86_64", reason="other machines have neither int 0x80 nor x32")
@@ -109,6 +110,23 @@ def test_control_ordinary_sockets_can_be_made(jail: Jail, family: str, kind: str
 def test_the_device_is_not_there(jail: Jail, device: str) -> None:
     inside = jail.run("sh", "-c", f"ls -l {device}; test -c /dev/null && echo ran")
     assert inside.out == "ran\n"
+
+
+def test_a_device_is_there_if_it_is_granted_and_not_denied(jail: Jail) -> None:
+    """Nodes of our own, each another /dev/null: which of the names above a machine has is chance."""
+    need_root()
+    plain, denied = (f"/dev/{name}-agent-sandbox-test-{os.getpid()}" for name in ("x", "vd"))
+    look = ("sh", "-c", f"for node in {plain} {denied}; do test -c $node && echo $node; done; echo ran")
+    try:
+        for path in (plain, denied):
+            os.mknod(path, stat.S_IFCHR | 0o666, os.makedev(1, 3))
+        assert jail.outside(*look).out == f"{plain}\n{denied}\nran\n"
+        assert jail.run(*look).out == "ran\n"
+        jail.configure(f"[filesystem]\ndevices = ['{plain}', '{denied}', '/dev/*-agent-sandbox-test-*']\n")
+        assert jail.run(*look).out == f"{plain}\nran\n"
+    finally:
+        for path in (plain, denied):
+            Path(path).unlink(missing_ok=True)
 
 
 def test_the_terminals_of_others_are_not_there(jail: Jail) -> None:
