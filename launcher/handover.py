@@ -55,6 +55,7 @@ class Guard:
                 left = left[os.write(self._orders, left) :]
         except BrokenPipeError:
             pass  # it was killed: waiting for it will tell
+        os.sched_yield()  # woken by us it may be queued behind us, for a millisecond or more
 
     def let_go(self) -> None:
         os.close(self._orders)
