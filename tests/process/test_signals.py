@@ -111,7 +111,7 @@ def test_what_the_caller_ignores_is_ignored_inside(jail: Jail, name: str) -> Non
     outside = jail.outside("sh", "-c", script, "sh", *look)
     inside = jail.outside("sh", "-c", script, "sh", str(jail.program), "--quiet", "--", *look)
     assert inside.out == outside.out
-    assert int(outside.out.split()[1], 16) == 1 << signal.Signals[f"SIG{name}"] - 1
+    assert int(outside.out.split()[1], 16) & 1 << signal.Signals[f"SIG{name}"] - 1  # whatever else the runner was started with
 
 
 def test_a_broken_pipe_kills_inside_as_it_does_outside(jail: Jail) -> None:
