@@ -82,12 +82,6 @@ def _make_directory(path: str) -> None:
                 raise
 
 
-def open_session(uid: int, facts: dict[str, Plain]) -> Session:
-    session = name_session(uid, facts)
-    make_session(session)
-    return session
-
-
 def close_session(session: Session) -> None:
     remove_tree(session.directory)
     _try(os.rmdir, os.path.dirname(session.directory))
