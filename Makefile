@@ -3,7 +3,8 @@
 SHELL := /bin/bash
 PYTEST_ARGS ?=
 BIN := .venv/bin
-PACKAGES := acl bubblewrap busybox gcc git libc6-dev libseccomp2 lmod procps python3-venv shellcheck sudo tmux util-linux vim-tiny
+PACKAGES := acl bubblewrap busybox gcc git libc6-dev libseccomp2 lmod mariadb-client-core mariadb-server-core munge procps \
+    python3-venv shellcheck slurm-client slurmctld slurmd slurmdbd sudo tmux util-linux vim-tiny
 
 .PHONY: test lint packages install bench docs filters clean help
 
@@ -19,13 +20,18 @@ lint: .venv/ready  ## ruff and mypy
 
 packages:  ## the system packages that the tests use (root or passwordless sudo; otherwise says what is missing)
 	@missing=$$(LC_ALL=C comm -23 <(printf '%s\n' $(PACKAGES)) \
-	    <(dpkg-query -W -f '$${db:Status-Status} $${Package}\n' $(PACKAGES) 2>/dev/null | sed -n 's/^installed //p' | sort)); \
+	    <(dpkg-query -W -f '$${db:Status-Status} $${Package}\n' $(PACKAGES) 2>/dev/null | sed -n 's/^installed //p' | LC_ALL=C sort)); \
 	[ -n "$$missing" ] || exit 0; \
 	as_root='sudo -n'; [ "$$(id -u)" != 0 ] || as_root=; \
 	if ! command -v apt-get >/dev/null || ! $$as_root true 2>/dev/null; then \
 	    echo "== missing packages, whose tests will be skipped:" $$missing; exit 0; \
 	fi; \
 	echo "== installing" $$missing; \
+	policy=/usr/sbin/policy-rc.d; \
+	if [ ! -e $$policy ]; then : 'the tests start their own daemons: the packages shall start none'; \
+	    trap "$$as_root rm -f $$policy" EXIT; \
+	    printf '#!/bin/sh\nexit 101\n' | $$as_root install -m 755 /dev/stdin $$policy; \
+	fi; \
 	apt="$$as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq"; \
 	$$apt update && $$apt install --yes --no-install-recommends $$missing >/dev/null || echo "== apt-get failed; going on"
 

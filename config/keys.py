@@ -121,8 +121,8 @@ def _environment() -> tuple[Key, ...]:
 def _sockets() -> tuple[Key, ...]:
     return (
         _make("sockets.allow", "paths", "vetoed", "unix sockets that can be reached inside", veto="sockets.deny",
-              globs=True, unready="refuses"),
-        _make("sockets.deny", "paths", "admin", "unix sockets that nobody may allow", globs=True, unready="holds"),
+              globs=True),
+        _make("sockets.deny", "paths", "admin", "unix sockets that nobody may allow", globs=True),
     )  # fmt: skip
 
 
@@ -196,6 +196,7 @@ def _rest() -> tuple[Key, ...]:
         _make("modules.init", "text", "last", "the script that defines the module command, if not found", default="",
               unready="holds"),
         _flag("audit.enabled", "strictest", "write the audit log", default=True),
+        _flag("audit.kernel", "strictest", "have the kernel log what Landlock refuses (Linux 6.15, the landlock backend)", default=False),
         _make("audit.keep_days", "number", "last", "days to keep audit files", default=90),
         _make("audit.max_size", "size", "last", "most room for audit files", default=64 << 20),
     )  # fmt: skip

@@ -18,13 +18,12 @@ if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
 
 from agent_sandbox.config.errors import UserError  # noqa: E402
 from agent_sandbox.launcher.cli import parse  # noqa: E402
+from agent_sandbox.launcher.own import summary_path  # noqa: E402
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from agent_sandbox.launcher.cli import Request
-
-SUMMARY = "/run/agent-sandbox/summary.json"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -54,8 +53,8 @@ def run(request: Request) -> int:
     if request.word:
         from agent_sandbox.launcher.words import run_word
 
-        return run_word(request, inside=os.path.exists(SUMMARY))
-    if os.path.exists(SUMMARY):
+        return run_word(request, inside=bool(summary_path()))
+    if summary_path():
         raise UserError("already inside a jail: run the command itself", hint="a jail in a jail would not be one more wall")
     if request.dry_run:
         from agent_sandbox.launcher.seeing.dryrun import run as show

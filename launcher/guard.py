@@ -21,6 +21,8 @@ from agent_sandbox.launcher.session import close_session, make_session
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from agent_sandbox.launcher.orders import Orders
     from agent_sandbox.launcher.plan import Plan
 
@@ -32,7 +34,7 @@ def run_guard(hear: int, status: int, launcher: int) -> int:
     """Wait to be told, start the backend, wait for it, and say how it ended. The launcher has blocked every signal for us."""
     syscalls.prctl(syscalls.PR_SET_PDEATHSIG, signal.SIGTERM)
     syscalls.prctl(syscalls.PR_SET_CHILD_SUBREAPER, 1)
-    _tell(status, "landlock", syscalls.landlock_abi())
+    tell(status, landlock=syscalls.landlock_abi(), notify=int(syscalls.can_notify()))
     told = _hear(hear)
     if os.getppid() != launcher or not told:
         return FAILED
@@ -40,7 +42,7 @@ def run_guard(hear: int, status: int, launcher: int) -> int:
     try:
         return _guard_jail(orders, status, launcher, hear)
     except (OSError, UserError) as error:
-        _tell(status, "stage-error", str(error) if isinstance(error, UserError) else f"the jail cannot be started: {error.strerror}")
+        tell(status, stage_error=str(error) if isinstance(error, UserError) else f"the jail cannot be started: {error.strerror}")
         return FAILED
     finally:
         end_children()
@@ -76,7 +78,7 @@ def _guard_jail(orders: Orders, status: int, launcher: int, hear: int) -> int:
         _become_backend(orders.plan, status, guard, hear)
     os.close(hear)
     os.setsid()
-    code = _wait(jail, launcher, status, orders.plan.stage.limits.wall_time)
+    code = _wait(jail, launcher, status, orders.plan)
     processes.kill(launcher, signal.SIGCONT)  # it may have stopped together with the command
     return code
 
@@ -90,28 +92,43 @@ def _become_backend(plan: Plan, status: int, guard: int, hear: int) -> None:
         syscalls.prctl(syscalls.PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != guard:
             os._exit(FAILED)
-        stage.become(plan, status, {"PATH": "/usr/bin:/bin"}, ready=lambda: os.read(hear, 1))
+        _starter(plan.backend)(plan, status, {"PATH": "/usr/bin:/bin"}, lambda: os.read(hear, 1))
     except stage.StageError as error:
         problem = str(error)
     except OSError as error:
         problem = f"{plan.program}: {error.strerror}"
     except BaseException as error:  # a process of ours must never go on as something else
         problem = f"unexpected: {error!r}"
-    _tell(status, "stage-error", problem)
+    tell(status, stage_error=problem)
     os._exit(FAILED)
 
 
-def _tell(status: int, name: str, value: str | int) -> None:
+def _starter(backend: str) -> Callable[[Plan, int, dict[str, str], Callable[[], object]], None]:
+    """What turns this process into the backend; imported by the guard's child alone."""
+    if backend == "landlock":
+        from agent_sandbox.launcher.confine import become
+
+        return become
+    if backend == "firejail":
+        from agent_sandbox.launcher import firejail
+
+        return firejail.become
+    return stage.become
+
+
+def tell(status: int, **facts: str | int) -> None:
+    """One line of words and numbers; `_` stands for `-` in a name."""
     from agent_sandbox.launcher.jsonline import dumps
 
     try:
-        os.write(status, dumps({name: value}).encode() + b"\n")
+        os.write(status, dumps({name.replace("_", "-"): value for name, value in facts.items()}).encode() + b"\n")
     except OSError:  # the launcher is gone
         pass
 
 
-def _wait(jail: int, launcher: int, status: int, seconds: int | None) -> int:
+def _wait(jail: int, launcher: int, status: int, plan: Plan) -> int:
     """Until the jail ends by itself, its time is over, or the launcher is gone."""
+    seconds = plan.stage.limits.wall_time
     deadline = None if seconds is None else time.monotonic() + seconds
     asked = False
     while os.getppid() == launcher:
@@ -124,14 +141,14 @@ def _wait(jail: int, launcher: int, status: int, seconds: int | None) -> int:
             if asked:
                 break
             asked, deadline = True, time.monotonic() + GRACE
-            _tell(status, "timed-out", str(seconds))
-            _ask_to_end(jail)
+            tell(status, timed_out=str(seconds))
+            _ask_to_end([jail] if plan.backend == "landlock" else children(jail))
     return FAILED
 
 
-def _ask_to_end(jail: int) -> None:
-    """The command is the first child of the jail's first process, which is the backend's child."""
-    for first in children(jail):
+def _ask_to_end(first_processes: list[int]) -> None:
+    """The command is the first child of the jail's first process, which is the backend itself or its child."""
+    for first in first_processes:
         for command in children(first)[:1]:
             processes.kill(command, signal.SIGTERM)
             processes.kill(command, signal.SIGCONT)

@@ -40,12 +40,12 @@ class Guard:
         with os.fdopen(self._ahead, "rb") as file:
             return file.read()
 
-    def landlock(self) -> int:
-        """The Landlock version that the guard found while we were busy."""
-        found = self.status.wait_for("landlock")
-        if found is None:
+    def kernel(self) -> dict[str, int]:
+        """What the guard found in the kernel while we were busy: the Landlock version, and whether seccomp can notify."""
+        landlock = self.status.wait_for("landlock")
+        if landlock is None:
             raise UserError("the guard could not be started", hint="`agent-sandbox doctor` finds the reason")
-        return found
+        return {"landlock": landlock, "notify": bool(self.status.number("notify"))}
 
     def tell(self, orders: bytes) -> None:
         """It prepares everything, and starts the backend when it is let go."""

@@ -15,30 +15,36 @@ from agent_sandbox.config.record import record, replace
 from agent_sandbox.launcher import session as sessions
 from agent_sandbox.launcher.aftermath import look_again, remember
 from agent_sandbox.launcher.audit import Audit, Log
-from agent_sandbox.launcher.backends.choose import check_gaps, choose_backend
+from agent_sandbox.launcher.backends.choose import check_gaps, choose
 from agent_sandbox.launcher.orders import Orders
-from agent_sandbox.launcher.probe import Disk, printable, read_host
+from agent_sandbox.launcher.own import SUMMARY
+from agent_sandbox.launcher.probe import Disk, printable, read_host, read_kernel, read_yama
 from agent_sandbox.launcher.resolve.policy import resolve_policy
 from agent_sandbox.launcher.resolve.project import find_places, find_project
 from agent_sandbox.launcher.say import say
 from agent_sandbox.launcher.start import check_command, wrap_command
-from agent_sandbox.launcher.summary import SUMMARY, summarise
+from agent_sandbox.launcher.summary import summarise
 from agent_sandbox.launcher.supervise import die_interrupted, supervise
+from agent_sandbox.launcher.tries import try_backend
 from agent_sandbox.launcher.view import Carving, Kind, Mount, View, in_order
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from agent_sandbox.config.settings import Settings
+    from agent_sandbox.launcher.backends.choose import Choice
     from agent_sandbox.launcher.cli import Request
     from agent_sandbox.launcher.handover import Guard
     from agent_sandbox.launcher.jsonline import Plain
     from agent_sandbox.launcher.plan import Backend, Plan
-    from agent_sandbox.launcher.policy import Gap, Host, Policy
+    from agent_sandbox.launcher.policy import Gap, Host, Policy, Tried
     from agent_sandbox.launcher.probe import Found
     from agent_sandbox.launcher.resolve.project import Places
     from agent_sandbox.launcher.supervise import Outcome
     from agent_sandbox.launcher.view import Carve
 
+FEW = 2  # gaps that are told in full at the start
 MOST_ARGUMENTS = 1 << 21  # bytes: what the kernel takes for arguments and environment with the usual stack limit
 
 
@@ -52,6 +58,7 @@ class Case:
     places: Places
     project: Found
     settings: Settings
+    session: str  # its name
 
 
 @record
@@ -76,8 +83,7 @@ def launch(request: Request, guard: Guard) -> int:
 
 
 def open_case(request: Request, guard: Guard | None = None) -> Case:
-    """With a guard, what it finds out meanwhile is left to it."""
-    host, disk = read_host(landlock=0 if guard else None), Disk()
+    host, disk = read_host(), Disk()
     places = find_places(host, disk, ADMIN_DIR, sessions.base_directory(host.uid))
     project = find_project(request.project or host.cwd, host, disk)
     where = Where(
@@ -86,22 +92,36 @@ def open_case(request: Request, guard: Guard | None = None) -> Case:
     )  # fmt: skip
     parser = Ahead(guard.parsed_ahead) if guard else parse
     settings = load(where, request.settings, use_project_file=request.use_project_file, parse=parser)
-    return Case(request=request, host=host, disk=disk, places=places, project=project, settings=settings)
+    return Case(request=request, host=host, disk=disk, places=places, project=project, settings=settings, session=sessions.new_name())
 
 
 def decide(case: Case, guard: Guard | None = None) -> Decision:
-    policy = resolve_policy(case.settings, case.host, case.disk, case.places, case.project)
-    host = replace(case.host, landlock=guard.landlock()) if guard else case.host
-    backend = choose_backend(case.settings, host)
-    gaps = backend.gaps(policy, host)
+    host = replace(case.host, yama=read_yama(), **guard.kernel()) if guard else read_kernel(case.host)
+    chosen = choose_for(case, host, remember=guard is not None)
+    backend, policy, gaps = chosen.backend, chosen.policy, chosen.gaps
     check_gaps(gaps, policy, backend.name)
     command = case.request.command or (case.host.shell,)
     check_command(command, policy, case.disk)
     check_size(command, policy)
     policy = with_summary(policy, case, backend.name, gaps)
     plan = backend.plan(policy, host, command)
-    started = wrap_command(command, host, case.disk, plan.stage.ignored_signals, ignored_at_start())
-    return Decision(policy=policy, backend=backend, gaps=gaps, command=tuple(command), plan=replace(plan, command=started))
+    if backend.name == "bwrap":
+        started = wrap_command(command, host, case.disk, plan.stage.ignored_signals, ignored_at_start())
+        plan = replace(plan, command=started)
+    return Decision(policy=policy, backend=backend, gaps=gaps, command=tuple(command), plan=plan)
+
+
+def choose_for(case: Case, host: Host, *, remember: bool = False) -> Choice:
+    """`host` is the case's own with what the kernel can do. Who only asks leaves nothing behind."""
+    def attempt(name: str) -> Tried:
+        return try_backend(name, host, case.places.state, remember=remember)
+
+    return choose(case.settings, host, attempt, lambda one: policy_for(case, one))
+
+
+def policy_for(case: Case, backend: Backend) -> Policy:
+    shape = backend.shape(case.host, sessions.room_of(case.host.uid, case.session))
+    return resolve_policy(case.settings, case.host, case.disk, case.places, case.project, shape)
 
 
 def check_size(command: tuple[str, ...], policy: Policy) -> None:
@@ -120,7 +140,7 @@ def ignored_at_start() -> frozenset[int]:
 def with_summary(policy: Policy, case: Case, backend: str, gaps: tuple[Gap, ...]) -> Policy:
     """The read-only page inside that says what holds there."""
     content = summarise(policy, case.settings, backend, gaps).encode()
-    page = Mount(path=SUMMARY, kind=Kind.FILE, content=content, origin="agent-sandbox")
+    page = Mount(path=f"{policy.rooms.own}/{SUMMARY}", kind=Kind.FILE, content=content, origin="agent-sandbox")
     return replace(policy, view=View(mounts=in_order([*policy.view.mounts, page])))
 
 
@@ -135,12 +155,25 @@ def announce(case: Case, decision: Decision) -> None:
     """One line on what was built; one each for what was put back and what is missing, also when quiet."""
     for clamp in case.settings.clamps:
         say(clamp.line(), "warning")
-    for gap in decision.gaps:
-        say(gap.line(), "warning")
+    for line in gap_lines(decision.gaps, decision.backend.name):
+        say(line, "warning")
     for weakness in decision.policy.weaknesses:
         say(weakness.weak_line(), "warning")
     if not case.settings.flag("sandbox.quiet"):
         say(start_line(case, decision), "quiet")
+
+
+def gap_lines(gaps: tuple[Gap, ...], backend: str) -> list[str]:
+    """A few are told in full; of many only the names, since nobody reads six lines at every start."""
+    if len(gaps) <= FEW:
+        return [gap.line() for gap in gaps]
+    missing, weak = (_names(one for one in gaps if one.weak == is_weak) for is_weak in (False, True))
+    parts = [*([f"not enforced here: {missing}"] if missing else []), *([f"weak points: {weak}"] if weak else [])]
+    return [f"{backend}: {'; '.join(parts)} (`agent-sandbox doctor` says why)"]
+
+
+def _names(gaps: Iterable[Gap]) -> str:
+    return ", ".join(dict.fromkeys(str(gap.property) for gap in gaps))
 
 
 def start_line(case: Case, decision: Decision) -> str:
@@ -169,7 +202,7 @@ def repository_above(project: str, disk: Disk) -> str:
 def execute(case: Case, decision: Decision, audit: Audit, guard: Guard) -> int:
     """From here on the world changes: session, audit, jail, and everything cleaned up after it."""
     policy = decision.policy
-    session = sessions.name_session(case.host.uid, session_facts(decision))
+    session = sessions.name_session(case.host.uid, case.session, session_facts(decision), has_room=decision.plan.room is not None)
     start = time.monotonic()
     sessions.sweep(case.host.uid)
     make_own_places(policy.carves)

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import marshal
 
-from agent_sandbox.config.record import record
+from agent_sandbox.config.record import record, replace
 from agent_sandbox.launcher.audit import Log
-from agent_sandbox.launcher.plan import Data, Held, Plan, Stage
+from agent_sandbox.launcher.plan import Data, Domain, Held, PathRule, Plan, Room, Stage
 from agent_sandbox.launcher.policy import Limits
 from agent_sandbox.launcher.session import Session
 from agent_sandbox.launcher.view import Carve, Carving
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 
 @record
@@ -20,30 +24,43 @@ class Orders:
 
 
 def pack(orders: Orders) -> bytes:
-    plan, stage = orders.plan, orders.plan.stage
-    return marshal.dumps((
-        {name: getattr(plan, name) for name in ("backend", "program", "options", "options_fd", "status_fd", "command")},
+    plan, stage, domain = orders.plan, orders.plan.stage, orders.plan.domain
+    parts: Any = (
+        _fields(replace(plan, stage=None, domain=None, room=None, data=())),
         [_fields(one) for one in plan.data],
+        _fields(replace(stage, carves=(), held=(), limits=None, ignored_signals=tuple(map(int, stage.ignored_signals)))),
         [{**_fields(one), "carving": one.carving.value} for one in stage.carves],
         [_fields(one) for one in stage.held],
         _fields(stage.limits),
-        {
-            "most_user_namespaces": stage.most_user_namespaces, "scope_abstract_sockets": stage.scope_abstract_sockets,
-            "scope_signals": stage.scope_signals, "ignored_signals": tuple(map(int, stage.ignored_signals)),
-        },
+        domain and _pack_domain(domain),
+        plan.room and _fields(plan.room),
         _fields(orders.session),
         _fields(orders.log),
-    ))  # fmt: skip
+    )  # fmt: skip
+    return marshal.dumps(parts)
 
 
 def unpack(packed: bytes) -> Orders:
-    plan, data, carves, held, limits, rest, session, log = marshal.loads(packed)
-    stage = Stage(
-        carves=tuple(Carve(**{**one, "carving": Carving(one["carving"])}) for one in carves),
-        held=tuple(Held(**one) for one in held), limits=Limits(**limits), **rest,
-    )  # fmt: skip
-    whole = Plan(**plan, data=tuple(Data(**one) for one in data), stage=stage)
+    plan, data, stage, carves, held, limits, domain, room, session, log = marshal.loads(packed)
+    whole_stage = Stage(**{
+        **stage, "held": tuple(Held(**one) for one in held), "limits": Limits(**limits),
+        "carves": tuple(Carve(**{**one, "carving": Carving(one["carving"])}) for one in carves),
+    })  # fmt: skip
+    whole = Plan(**{
+        **plan, "stage": whole_stage, "data": tuple(Data(**one) for one in data),
+        "domain": domain and _unpack_domain(domain), "room": room and Room(**room),
+    })  # fmt: skip
     return Orders(plan=whole, session=Session(**session), log=Log(**log))
+
+
+def _pack_domain(domain: Domain) -> dict[str, object]:
+    return {**_fields(domain), "rules": [_fields(one) for one in domain.rules], "allowed": _fields(domain.allowed)}
+
+
+def _unpack_domain(packed: dict[str, Any]) -> Domain:
+    from agent_sandbox.launcher.supervisor.allowed import Allowed
+
+    return Domain(**{**packed, "rules": tuple(PathRule(**one) for one in packed["rules"]), "allowed": Allowed(**packed["allowed"])})
 
 
 def _fields(item: object) -> dict[str, object]:

@@ -9,11 +9,14 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Protocol
 
-    from agent_sandbox.launcher.policy import Gap, Host, Limits, Policy
+    from agent_sandbox.launcher.policy import Gap, Host, Limits, Policy, Shape
+    from agent_sandbox.launcher.supervisor.allowed import Allowed
     from agent_sandbox.launcher.view import Carve
 
     class Backend(Protocol):
         name: str
+
+        def shape(self, host: Host, room: str) -> Shape: ...
 
         def gaps(self, policy: Policy, host: Host) -> tuple[Gap, ...]: ...
 
@@ -42,26 +45,65 @@ class Held:
 class Stage:
     """What our own process does to itself before it becomes the backend."""
 
-    carves: tuple[Carve, ...]
-    held: tuple[Held, ...]
     limits: Limits
-    most_user_namespaces: int | None  # None = as many as the system allows
-    scope_abstract_sockets: bool
-    scope_signals: bool  # the process group is the caller's: `kill 0` inside would end the caller's script
     ignored_signals: tuple[int, ...]
+    carves: tuple[Carve, ...] = ()
+    held: tuple[Held, ...] = ()
+    most_user_namespaces: int | None = None  # None = as many as the system allows
+    scope_abstract_sockets: bool = False
+    scope_signals: bool = False  # the process group is the caller's: `kill 0` inside would end the caller's script
+
+
+@record
+class Room:
+    """What a session keeps in a directory of its own, since it cannot be mounted where it belongs."""
+
+    path: str
+    directories: tuple[str, ...]  # parents first, the room itself among them
+    links: tuple[tuple[str, str], ...]  # where, and what it says
+    files: tuple[tuple[str, bytes], ...]
+
+
+@record
+class PathRule:
+    """A Landlock rule; rights that make no sense for a file are dropped when it turns out to be one."""
+
+    path: str
+    rights: int
+    optional: bool = False  # may be gone by the time it is opened
+
+
+@record
+class Domain:
+    """What a Landlock jail is made of."""
+
+    handled_files: int
+    handled_network: int
+    scoped: int
+    log_denials: bool
+    rules: tuple[PathRule, ...]
+    filters: tuple[bytes, ...]  # seccomp programs in the order in which they are loaded
+    supervised: bool  # the last of them hands calls over to a supervisor
+    allowed: Allowed
+    environment: dict[str, str]
+    cwd: str
+    machine: str
 
 
 @record
 class Plan:
     backend: str
-    program: str
-    options: tuple[str, ...]  # handed over by `options_fd`
-    options_fd: int
-    status_fd: int
     command: tuple[str, ...]
-    data: tuple[Data, ...]
     stage: Stage
+    program: str = ""  # "" = our own process becomes the command
+    words: tuple[str, ...] = ()  # between the program and the command
+    options: tuple[str, ...] = ()  # handed over by `options_fd`
+    options_fd: int = -1
+    status_fd: int = -1
+    data: tuple[Data, ...] = ()
+    domain: Domain | None = None
+    room: Room | None = None
 
     @property
     def argv(self) -> tuple[str, ...]:
-        return (self.program, "--args", str(self.options_fd), "--", *self.command)
+        return (self.program, *self.words, *self.command)

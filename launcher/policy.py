@@ -55,6 +55,9 @@ class Host:
     machine: str  # x86_64, aarch64
     landlock: int  # ABI, 0 = none
     bwrap: str  # absolute path, "" = not installed
+    firejail: str = ""
+    notify: bool = True  # seccomp can hand calls over to a supervisor
+    yama: int = 0  # kernel.yama.ptrace_scope: from 2 on a supervisor cannot look into the jail's processes
     install: str  # the directory that holds our own code
     entry: str  # the program that starts it
     package: str  # the directory agent_sandbox in it
@@ -62,6 +65,41 @@ class Host:
     environment: dict[str, str]
     cwd: str
     own_group: bool = True  # the caller gave us a process group of our own, as an interactive shell does
+
+
+@record
+class Tried:
+    """What came of running a backend here."""
+
+    backend: str
+    problem: str  # "" = it ran
+    fix: str = ""
+
+
+class Masking(enum.Enum):
+    """How a backend hides what lies below something that it shows read-only."""
+
+    SOME = "some"  # by leaving it out, the siblings shown one by one; a mask where only root could take it away
+    NONE = "none"  # only by leaving it out
+    ALL = "all"  # only by a mask
+
+
+@record
+class Rooms:
+    """Where the jail's own places are: at the usual paths where these can be mounted, else in a directory of the session's."""
+
+    home: str
+    tmp: str
+    own: str  # the summary, and the tools of ours that are found by PATH
+    session: str = ""  # the directory that holds those that could not be mounted
+
+
+@record
+class Shape:
+    """What a policy must know of the backend that is to enforce it."""
+
+    masking: Masking
+    rooms: Rooms
 
 
 @record
@@ -78,9 +116,10 @@ class Gap:
     property: Property
     reason: str
     fix: str = ""
+    weak: bool = False  # the property holds, but for this: said, and no reason to stop
 
     def line(self) -> str:
-        return f"{self.property} is not enforced: {self.reason}{self._advice()}"
+        return self.weak_line() if self.weak else f"{self.property} is not enforced: {self.reason}{self._advice()}"
 
     def weak_line(self) -> str:
         """For a gap that comes with what was asked for, whatever the backend."""
@@ -132,7 +171,9 @@ class Policy:
     project: str
     cwd: str
     home: str
+    real_home: str  # without links on the way
     home_mode: str
+    rooms: Rooms
     view: View
     carves: tuple[Carve, ...]  # mounts below a writable directory, made before the backend runs
     environment: Environment
@@ -141,5 +182,10 @@ class Policy:
     limits: Limits
     required: tuple[str, ...]
     accepted: tuple[str, ...]
+    sockets: tuple[str, ...] = ()  # unix sockets of services outside that can be reached
+    log_denials: bool = False
     weaknesses: tuple[Gap, ...] = ()  # gaps of the policy itself, whatever the backend
     notes: tuple[str, ...] = ()
+
+    def insists_on(self, wanted: Property) -> bool:
+        return wanted in self.required and wanted not in self.accepted

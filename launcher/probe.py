@@ -9,10 +9,10 @@ import stat
 import sys
 
 from agent_sandbox.config.errors import UserError
-from agent_sandbox.config.record import record
+from agent_sandbox.config.record import record, replace
 from agent_sandbox.launcher.policy import Host
 
-BWRAP_PLACES = ("/usr/bin/bwrap", "/usr/local/bin/bwrap", "/bin/bwrap")
+PROGRAM_PLACES = ("/usr/bin", "/usr/local/bin", "/bin")  # never along the caller's PATH
 MOST_ENTRIES = 4000
 MOST_LINKS = 40
 
@@ -157,8 +157,8 @@ def printable(text: str) -> str:
     return plain if len(plain) <= 300 else f"{plain[:140]}…{plain[-140:]}"
 
 
-def read_host(landlock: int | None = None) -> Host:
-    """Who asks, from the passwd database and never from the environment, and what this machine offers."""
+def read_host() -> Host:
+    """Who asks, from the passwd database and never from the environment, and what is installed; not yet what the kernel can do."""
     try:
         person = pwd.getpwuid(os.getuid())
     except KeyError:
@@ -169,10 +169,14 @@ def read_host(landlock: int | None = None) -> Host:
     return Host(
         user=person.pw_name, uid=person.pw_uid, gid=os.getgid(), home=person.pw_dir.rstrip("/") or "/",
         shell=person.pw_shell or "/bin/sh", groups=read_groups(), name=system.nodename, machine=system.machine,
-        landlock=_landlock() if landlock is None else landlock, bwrap=next((p for p in BWRAP_PLACES if os.access(p, os.X_OK)), ""),
+        landlock=0, bwrap=find_program("bwrap"), firejail=find_program("firejail"),
         install=install, entry=entry, package=package, python=os.path.realpath(sys.executable), environment=dict(os.environ),
         cwd=read_cwd(), own_group=os.getpgrp() == os.getpid(),
     )  # fmt: skip
+
+
+def find_program(name: str) -> str:
+    return next((path for place in PROGRAM_PLACES if os.access(path := f"{place}/{name}", os.X_OK)), "")
 
 
 def find_install() -> tuple[str, str, str]:
@@ -204,7 +208,17 @@ def read_cwd() -> str:
         raise UserError("the current directory does not exist any more", hint="cd to one that does, or give --project-dir")
 
 
-def _landlock() -> int:
-    from agent_sandbox.launcher.syscalls import landlock_abi
+def read_yama() -> int:
+    """kernel.yama.ptrace_scope; 0 where there is no Yama."""
+    try:
+        with open("/proc/sys/kernel/yama/ptrace_scope", "rb") as file:
+            return int(file.read())
+    except OSError:
+        return 0
 
-    return landlock_abi()
+
+def read_kernel(host: Host) -> Host:
+    """What the kernel can do, for those without a guard to ask it meanwhile."""
+    from agent_sandbox.launcher.syscalls import can_notify, landlock_abi
+
+    return replace(host, landlock=landlock_abi(), notify=can_notify(), yama=read_yama())

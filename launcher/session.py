@@ -6,6 +6,7 @@ somebody else by now – or while its record is locked: a launcher in another co
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import stat
@@ -29,6 +30,7 @@ class Session:
     id: str
     directory: str
     text: str  # what its record says
+    room: str = ""  # a directory of its own for what cannot be mounted where it belongs
 
 
 def base_directory(uid: int) -> str:
@@ -45,13 +47,22 @@ def _is_private(path: str, uid: int) -> bool:
     return stat.S_ISDIR(found.st_mode) and found.st_uid == uid and not found.st_mode & 0o077
 
 
-def name_session(uid: int, facts: dict[str, Plain]) -> Session:
-    """Of this process; nothing is made yet."""
-    random = os.urandom(4).hex()
-    name = f"{os.getpid()}-{started(os.getpid())}-{random}"
-    session_id = f"{random}{os.getpid()}"
+def new_name() -> str:
+    """Of this process: its number, when it started, and something that nobody guesses."""
+    return f"{os.getpid()}-{started(os.getpid())}-{os.urandom(8).hex()}"
+
+
+def room_of(uid: int, name: str) -> str:
+    """In /tmp, where there is as much space as anybody gets; known by the session's name, so that it can be swept."""
+    return f"/tmp/agent-sandbox-room-{uid}-{name}"
+
+
+def name_session(uid: int, name: str, facts: dict[str, Plain], *, has_room: bool) -> Session:
+    """Nothing is made yet."""
+    session_id = f"{name.rpartition('-')[2][:8]}{os.getpid()}"
     text = dumps({"id": session_id, "pid": os.getpid(), **facts}) + "\n"
-    return Session(id=session_id, directory=f"{base_directory(uid)}/{name}", text=text)
+    room = room_of(uid, name) if has_room else ""
+    return Session(id=session_id, directory=f"{base_directory(uid)}/{name}", text=text, room=room)
 
 
 def make_session(session: Session) -> None:
@@ -83,23 +94,72 @@ def _make_directory(path: str) -> None:
 
 
 def close_session(session: Session) -> None:
+    """The room first: as long as the directory is there a later launch knows of it."""
+    if session.room:
+        remove_tree(session.room)
     remove_tree(session.directory)
     _try(os.rmdir, os.path.dirname(session.directory))
 
 
 def remove_tree(path: str) -> None:
-    """A link is removed, not followed, the first one neither; what is gone already, or cannot go, is no problem."""
-    if os.path.islink(path) or not os.path.isdir(path):
+    """A link is removed, not followed, the first one neither; what is gone already, or cannot go, is no problem.
+
+    An agent may have filled it: directories without any right, or nested deeper than a path is long. So what lies two levels
+    down is moved up to the first, until nothing is left.
+    """
+    try:
+        top = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
         _try(os.unlink, path)
         return
     try:
-        with os.scandir(path) as found:
-            entries = [(entry.path, entry.is_dir(follow_symlinks=False)) for entry in found]
+        if os.fstat(top).st_uid == os.getuid():
+            _empty(top)
     except OSError:
-        return
-    for entry, is_directory in entries:
-        remove_tree(entry) if is_directory else _try(os.unlink, entry)
+        pass
+    finally:
+        os.close(top)
     _try(os.rmdir, path)
+
+
+def _empty(top: int) -> None:
+    number = 0
+    while names := os.listdir(top):
+        for name in names:
+            number = _remove(name, top, number)
+
+
+def _remove(name: str, top: int, number: int) -> int:
+    """One entry and all below it but the directories, which are moved to `top` under numbers that follow `number`."""
+    if not stat.S_ISDIR(os.lstat(name, dir_fd=top).st_mode):
+        os.unlink(name, dir_fd=top)
+        return number
+    os.chmod(name, 0o700, dir_fd=top)
+    directory = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=top)
+    try:
+        for below in os.listdir(directory):
+            number = _lift(below, directory, top, number)
+    finally:
+        os.close(directory)
+    os.rmdir(name, dir_fd=top)
+    return number
+
+
+def _lift(name: str, directory: int, top: int, number: int) -> int:
+    if not stat.S_ISDIR(os.lstat(name, dir_fd=directory).st_mode):
+        os.unlink(name, dir_fd=directory)
+        return number
+    os.chmod(name, 0o700, dir_fd=directory)  # a directory that cannot be written cannot be moved either
+    while True:
+        number += 1
+        try:
+            os.rename(name, f".agent-sandbox-{number}", src_dir_fd=directory, dst_dir_fd=top)
+            return number
+        except (FileExistsError, NotADirectoryError):
+            continue
+        except OSError as error:
+            if error.errno != errno.ENOTEMPTY:
+                raise
 
 
 def _try(remove: Callable[[str], None], path: str) -> None:
@@ -156,5 +216,6 @@ def sweep(uid: int) -> None:
     """Remove what sessions left that died together with their guard."""
     dead = [path for path, alive in sessions(uid) if not alive]
     for path in dead:
+        remove_tree(room_of(uid, os.path.basename(path)))
         remove_tree(path)
         _try(os.rmdir, os.path.dirname(path))

@@ -25,7 +25,7 @@ class Status:
             self._text += piece.decode("utf-8", "backslashreplace")
         return self._text.rpartition("\n")[0].splitlines()
 
-    def _number(self, name: str) -> int | None:
+    def number(self, name: str) -> int | None:
         for line in self._read():
             _, found, rest = line.partition(f'"{name}": ')
             digits = rest.partition(",")[0].strip(" }")
@@ -41,15 +41,15 @@ class Status:
             piece = os.read(self._pipe, 65536)
             self._text += piece.decode("utf-8", "backslashreplace")
         os.set_blocking(self._pipe, False)
-        return self._number(name)
+        return self.number(name)
 
     def first_process(self) -> int | None:
         """The jail's process 1, by its number outside."""
-        return self._number("child-pid")
+        return self.number("child-pid")
 
     def exit_code(self) -> int | None:
         """The command's; None = it never started, or the backend was killed."""
-        return self._number("exit-code")
+        return self.number("exit-code")
 
     def timed_out(self) -> bool:
         """Did the guard end it at the time limit?"""

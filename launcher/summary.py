@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from agent_sandbox.launcher.policy import Gap, Policy
     from agent_sandbox.launcher.view import Mount, View
 
-SUMMARY = "/run/agent-sandbox/summary.json"
 SHOWN = (Kind.BIND, Kind.SCRATCH, Kind.DEVICE, Kind.FILE, Kind.DEV, Kind.PROC)
 CARVED = {Carving.READ: "read", Carving.WRITE: "write"}
 TOLD = ("flag", "choice", "number", "size", "duration", "names", "variables")  # kinds whose values name no path

@@ -132,8 +132,9 @@ class _Watch:
         return self._status.exit_code() is not None or processes.state(self._guard) in ("", "Z")
 
     def _is_ours(self, pid: int) -> bool:
+        """Not yet the command: still this program (where our own process becomes it), the backend, or the wrapping."""
         words = processes.command_line(pid)
-        return not words or words[0] == self._backend or is_wrapper(words)
+        return not words or words[0] == self._backend or is_wrapper(words) or words == processes.command_line(os.getpid())
 
     def _stop_with_the_command(self, number: int) -> None:
         """The caller's shell sees only us: stop when the command did, and not when it chose to go on."""

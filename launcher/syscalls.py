@@ -6,7 +6,15 @@ The numbers of the newer calls are the same on every architecture that we run on
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    Simple = ctypes._SimpleCData[Any]  # a C type that is one number or pointer
 
 _libc = ctypes.CDLL(None, use_errno=True)
 _libc.syscall.restype = ctypes.c_long
@@ -128,3 +136,235 @@ def landlock_scope(*, abstract_sockets: bool, signals: bool) -> None:
         _call(LANDLOCK_RESTRICT_SELF, ctypes.c_int(ruleset), ctypes.c_uint(0))
     finally:
         os.close(ruleset)
+
+
+# Landlock
+
+
+class _PathBeneath(ctypes.Structure):
+    _pack_ = 1
+    _fields_ = (("allowed_access", ctypes.c_uint64), ("parent_fd", ctypes.c_int32))
+
+
+class _Port(ctypes.Structure):
+    _fields_ = (("allowed_access", ctypes.c_uint64), ("port", ctypes.c_uint64))
+
+
+LANDLOCK_ADD_RULE = 445
+LANDLOCK_RULE_PATH_BENEATH, LANDLOCK_RULE_NET_PORT = 1, 2
+LANDLOCK_RESTRICT_SELF_LOG_NEW_EXEC_ON = 2
+
+
+def landlock_ruleset(files: int, network: int, scoped: int) -> int:
+    """Fields that an older kernel does not know are no error as long as they are zero."""
+    attributes = _RulesetAttr(files, network, scoped)
+    size = ctypes.c_size_t(ctypes.sizeof(attributes))
+    return _call(LANDLOCK_CREATE_RULESET, ctypes.byref(attributes), size, ctypes.c_uint(0))
+
+
+def landlock_allow_path(ruleset: int, path: int, rights: int) -> None:
+    """At and below what `path` is open on."""
+    rule = _PathBeneath(rights, path)
+    _call(LANDLOCK_ADD_RULE, ctypes.c_int(ruleset), ctypes.c_uint(LANDLOCK_RULE_PATH_BENEATH), ctypes.byref(rule), ctypes.c_uint(0))
+
+
+def landlock_allow_port(ruleset: int, port: int, rights: int) -> None:
+    rule = _Port(rights, port)
+    _call(LANDLOCK_ADD_RULE, ctypes.c_int(ruleset), ctypes.c_uint(LANDLOCK_RULE_NET_PORT), ctypes.byref(rule), ctypes.c_uint(0))
+
+
+def landlock_restrict(ruleset: int, *, log_denials: bool = False) -> None:
+    """This process and all it starts, for ever (needs no_new_privs)."""
+    _call(LANDLOCK_RESTRICT_SELF, ctypes.c_int(ruleset), ctypes.c_uint(LANDLOCK_RESTRICT_SELF_LOG_NEW_EXEC_ON if log_denials else 0))
+
+
+# Capabilities
+
+PR_CAPBSET_DROP = 24
+_CAPABILITY_VERSION_3 = 0x20080522
+
+
+class _CapHeader(ctypes.Structure):
+    _fields_ = (("version", ctypes.c_uint32), ("pid", ctypes.c_int))
+
+
+def drop_capabilities() -> None:
+    """All of them, and for good: also for programs that root starts."""
+    for number in range(64):
+        try:
+            prctl(PR_CAPBSET_DROP, number)
+        except OSError:  # the kernel has no more of them, or we have none to drop
+            break
+    header = _CapHeader(_CAPABILITY_VERSION_3, 0)
+    none = (ctypes.c_uint32 * 6)()
+    _checked(_libc.capset(ctypes.byref(header), ctypes.byref(none)))
+
+
+# What the kernel can do
+
+SECCOMP = {"x86_64": 317, "aarch64": 277}
+SECCOMP_GET_ACTION_AVAIL, SECCOMP_RET_USER_NOTIF = 2, 0x7FC00000
+
+
+def can_notify() -> bool:
+    """Can a seccomp filter hand a call over to a supervisor?"""
+    action = ctypes.c_uint32(SECCOMP_RET_USER_NOTIF)
+    number = SECCOMP.get(os.uname().machine)
+    try:
+        return number is not None and _call(number, ctypes.c_uint(SECCOMP_GET_ACTION_AVAIL), ctypes.c_uint(0), ctypes.byref(action)) == 0
+    except OSError:
+        return False
+
+
+# seccomp user notification: the supervisor's calls. Prototypes are prepared once, since each costs more than the call itself.
+
+PIDFD_OPEN, PIDFD_GETFD = 434, 438
+PIDFD_THREAD = os.O_EXCL
+SECCOMP_SET_MODE_FILTER = 1
+SECCOMP_FILTER_FLAG_NEW_LISTENER, SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV = 8, 32
+NOTIF_RECV, NOTIF_SEND, NOTIF_ID_VALID, NOTIF_ADDFD, NOTIF_SET_FLAGS = 0xC0502100, 0xC0182101, 0x40082102, 0x40182103, 0x40082104
+NOTIF_SYNC_WAKE_UP = 1
+RESOLVE_IN_ROOT = 0x10
+TIOCGPTPEER = 0x5441
+CLOCK_MONOTONIC = 1
+TFD_NONBLOCK_CLOEXEC = os.O_NONBLOCK | os.O_CLOEXEC
+
+
+class _Program(ctypes.Structure):
+    _fields_ = (("length", ctypes.c_ushort), ("filter", ctypes.c_char_p))
+
+
+def seccomp_load(program: bytes, *, listener: bool) -> int:
+    """Put a filter on this process (needs no_new_privs): the descriptor that hears of its notifications, or 0 without a listener."""
+    what = _Program(len(program) // 8, program)
+
+    def load(flags: int) -> int:
+        return _call(SECCOMP[os.uname().machine], ctypes.c_uint(SECCOMP_SET_MODE_FILTER), ctypes.c_uint(flags), ctypes.byref(what))
+
+    if not listener:
+        return load(0)
+    try:
+        return load(SECCOMP_FILTER_FLAG_NEW_LISTENER | SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV)
+    except OSError as error:
+        if error.errno != errno.EINVAL:  # before Linux 5.19 a signal can interrupt a call that is being answered
+            raise
+        return load(SECCOMP_FILTER_FLAG_NEW_LISTENER)
+
+
+def wake_in_step(listener: int) -> None:
+    """Hand the processor over between caller and supervisor (Linux 6.6); slower without."""
+    try:
+        _checked(_libc.ioctl(ctypes.c_int(listener), ctypes.c_ulong(NOTIF_SET_FLAGS), ctypes.c_ulong(NOTIF_SYNC_WAKE_UP)))
+    except OSError:
+        pass
+
+
+def _prepared(name: str, *arguments: type[Simple], result: type[Simple] = ctypes.c_int) -> Callable[..., int]:
+    """A function object of its own, whose arguments need not be wrapped at each call."""
+    function = _libc[name]
+    function.argtypes, function.restype = arguments, result
+    return function
+
+
+_pidfd_open = _prepared("syscall", ctypes.c_long, ctypes.c_int, ctypes.c_uint, result=ctypes.c_long)
+_pidfd_getfd = _prepared("syscall", ctypes.c_long, ctypes.c_int, ctypes.c_int, ctypes.c_uint, result=ctypes.c_long)
+
+
+def pidfd_open(tid: int) -> int:
+    """A handle on a thread; before Linux 6.9 there are only handles on whole processes."""
+    handle = _pidfd_open(PIDFD_OPEN, tid, PIDFD_THREAD)
+    if handle < 0 and ctypes.get_errno() == errno.EINVAL:
+        handle = _pidfd_open(PIDFD_OPEN, _process_of(tid), 0)
+    return _checked(handle)
+
+
+def _process_of(tid: int) -> int:
+    with open(f"/proc/{tid}/status", "rb") as file:
+        return next(int(line.split()[1]) for line in file if line.startswith(b"Tgid:"))
+
+
+def pidfd_getfd(handle: int, number: int) -> int:
+    return _checked(_pidfd_getfd(PIDFD_GETFD, handle, number, 0))
+
+
+class _Piece(ctypes.Structure):
+    _fields_ = (("base", ctypes.c_void_p), ("length", ctypes.c_size_t))
+
+
+_pieces = (ctypes.c_void_p, ctypes.c_ulong)
+_readv = _prepared("process_vm_readv", ctypes.c_int, *_pieces, *_pieces, ctypes.c_ulong, result=ctypes.c_ssize_t)
+
+
+class MemoryReader:
+    """Reads memory of other processes through one buffer that is used again and again."""
+
+    def __init__(self, most: int) -> None:
+        self._buffer = ctypes.create_string_buffer(most)
+        self._view = memoryview(self._buffer)
+        self._here, self._there = _Piece(ctypes.addressof(self._buffer), 0), _Piece(0, 0)
+        self._pointers = ctypes.byref(self._here), ctypes.byref(self._there)
+
+    def read(self, tid: int, address: int, size: int) -> bytes:
+        """Up to `size` bytes; fewer where the memory ends."""
+        self._here.length = self._there.length = size
+        self._there.base = address
+        count = _checked(_readv(tid, self._pointers[0], 1, self._pointers[1], 1, 0))
+        return bytes(self._view[:count])
+
+
+_openat2 = _prepared("syscall", ctypes.c_long, ctypes.c_int, ctypes.c_char_p, ctypes.c_void_p, ctypes.c_size_t, result=ctypes.c_long)
+_how = _OpenHow(0, 0, 0)
+_how_at, _how_size = ctypes.byref(_how), ctypes.sizeof(_how)
+
+
+def open_path(directory: int, path: bytes, flags: int, resolve: int) -> int:
+    """openat2: a descriptor that only names the file. Not for several threads at once."""
+    _how.flags, _how.resolve = flags | os.O_PATH | os.O_CLOEXEC, resolve
+    return _checked(_openat2(OPENAT2, directory, path, _how_at, _how_size))
+
+
+_connect = _prepared("connect", ctypes.c_int, ctypes.c_char_p, ctypes.c_uint)
+_getsockopt = _prepared("getsockopt", ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
+
+
+def connect(socket: int, address: bytes) -> int:
+    """0 or the error's number: most of them are no surprise."""
+    return ctypes.get_errno() if _connect(socket, address, len(address)) < 0 else 0
+
+
+def socket_option(socket: int, option: int, size: int) -> bytes:
+    value, length = ctypes.create_string_buffer(size), ctypes.c_uint(size)
+    _checked(_getsockopt(socket, 1, option, ctypes.byref(value), ctypes.byref(length)))
+    return value.raw
+
+
+_utimensat = _prepared("utimensat", ctypes.c_int, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_int)
+_watch = _prepared("inotify_add_watch", ctypes.c_int, ctypes.c_char_p, ctypes.c_uint32)
+
+
+def set_times(path: bytes, times: bytes | None) -> None:
+    """`times` is a struct timespec[2]; None: now."""
+    _checked(_utimensat(-100, path, times, 0))
+
+
+def add_watch(watcher: int, path: bytes, mask: int) -> int:
+    return _checked(_watch(watcher, path, mask))
+
+
+def open_peer(master: int, flags: int) -> int:
+    """The other end of a pseudo-terminal, without its path."""
+    return _checked(_libc.ioctl(ctypes.c_int(master), ctypes.c_ulong(TIOCGPTPEER), ctypes.c_int(flags)))
+
+
+class _Timer(ctypes.Structure):
+    _fields_ = tuple((name, ctypes.c_long) for name in ("interval", "interval_ns", "first", "first_ns"))
+
+
+def make_timer() -> int:
+    return _checked(_libc.timerfd_create(ctypes.c_int(CLOCK_MONOTONIC), ctypes.c_int(TFD_NONBLOCK_CLOEXEC)))
+
+
+def set_timer(timer: int, milliseconds: int) -> None:
+    """Ring again and again; 0: never."""
+    seconds, rest = divmod(milliseconds, 1000)
+    _checked(_libc.timerfd_settime(ctypes.c_int(timer), ctypes.c_int(0), ctypes.byref(_Timer(seconds, rest * 10**6, seconds, rest * 10**6)), None))

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import signal
 
+from agent_sandbox.launcher.backends.filters import base_filters
+from agent_sandbox.launcher.own import USUAL
 from agent_sandbox.launcher.plan import Data, Held, Plan, Stage
-from agent_sandbox.launcher.policy import Access, Gap, Property
-from agent_sandbox.launcher.seccomp.filters import ready_filter
+from agent_sandbox.launcher.policy import Access, Gap, Masking, Property, Rooms, Shape
 from agent_sandbox.launcher.view import SHELF, Kind
 
 TYPE_CHECKING = False
@@ -44,6 +45,10 @@ GROUP_SIGNALS = (
 class Bwrap:
     name = "bwrap"
 
+    def shape(self, host: Host, room: str) -> Shape:
+        """Everything can be mounted where it belongs."""
+        return Shape(masking=Masking.SOME, rooms=Rooms(home=host.home, tmp="/tmp", own=USUAL))
+
     def gaps(self, policy: Policy, host: Host) -> tuple[Gap, ...]:
         return tuple(_gaps(policy, host))
 
@@ -52,7 +57,7 @@ class Bwrap:
         options = tuple(_options(policy, host, data))
         return Plan(
             backend=self.name, program=host.bwrap, command=tuple(command), data=data,
-            options=options, options_fd=OPTIONS_FD, status_fd=STATUS_FD,
+            words=("--args", str(OPTIONS_FD), "--"), options=options, options_fd=OPTIONS_FD, status_fd=STATUS_FD,
             stage=Stage(
                 carves=policy.carves, held=tuple(_held(policy, options)), limits=policy.limits,
                 most_user_namespaces=None if policy.syscalls.nested else _own_user_namespaces(host),
@@ -80,24 +85,13 @@ def _gaps(policy: Policy, host: Host) -> Iterator[Gap]:
 def _data(policy: Policy, host: Host) -> Iterator[Data]:
     """The filters first, then the files that we wrote, each on its own number."""
     number = FIRST_DATA_FD
-    for label, content in _filters(policy, host):
-        yield Data(fd=number, content=content, label=label)
+    for content in base_filters(policy.syscalls, host.machine):
+        yield Data(fd=number, content=content, label="seccomp")
         number += 1
     for mount in policy.view.mounts:
         if mount.kind == Kind.FILE:
             yield Data(fd=number, content=mount.content, label=mount.path)
             number += 1
-
-
-def _filters(policy: Policy, host: Host) -> Iterator[tuple[str, bytes]]:
-    syscalls = policy.syscalls
-    if syscalls.mode != "off":
-        yield "seccomp", ready_filter(syscalls.mode, host.machine, syscalls.nested)
-    if syscalls.deny:
-        from agent_sandbox.launcher.seccomp.extra import deny_filter
-        from agent_sandbox.launcher.seccomp.numbers import numbers_of
-
-        yield "seccomp", deny_filter(numbers_of(syscalls.deny, host.machine), host.machine)
 
 
 def _options(policy: Policy, host: Host, data: tuple[Data, ...]) -> Iterator[str]:

@@ -10,14 +10,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from agent_sandbox.config.settings import Settings
-    from agent_sandbox.launcher.policy import Host
+    from agent_sandbox.launcher.policy import Host, Rooms
 
 PASSWORD_IN_URL = r"([A-Za-z][A-Za-z0-9+.-]*://)[^/\s:@,]*:[^/\s@]*@"
 TOKEN_IN_URL = r"([A-Za-z][A-Za-z0-9+.-]*://)[^/\s:@,]{20,}@"
-TOOLS = "/run/agent-sandbox/bin"
+TOOLS = "bin"  # in the jail's own place
 
 
-def resolve_environment(settings: Settings, host: Host) -> Environment:
+def resolve_environment(settings: Settings, host: Host, rooms: Rooms) -> Environment:
     blocked = Names(settings.names("environment.block"))
     kept = Names(settings.names("environment.keep")) if settings.text("environment.mode") == "minimal" else None
     values: dict[str, str] = {}
@@ -31,7 +31,7 @@ def resolve_environment(settings: Settings, host: Host) -> Environment:
         values[name] = without_password(value) if settings.flag("environment.strip_passwords") else value
         if values[name] != value:
             changed.append((name, "a password in its value"))
-    ours = {**_own_values(host, values), **settings.table("environment.set")}
+    ours = {**_own_values(host, values, rooms), **settings.table("environment.set")}
     return Environment(
         values={**values, **ours}, removed=tuple(removed), changed=tuple(changed), renamed=tuple(ours),
     )  # fmt: skip
@@ -58,13 +58,18 @@ def _is_allowed(name: str, settings: Settings) -> bool:
     )
 
 
-def _own_values(host: Host, values: dict[str, str]) -> dict[str, str]:
+def _own_values(host: Host, values: dict[str, str], rooms: Rooms) -> dict[str, str]:
     """What must be true inside whatever the caller's variables say."""
     path = values.get("PATH", "/usr/local/bin:/usr/bin:/bin")
-    return {
-        "HOME": host.home, "USER": host.user, "LOGNAME": host.user,
-        "PATH": f"{path}:{TOOLS}", "TMPDIR": "/tmp", "AGENT_SANDBOX": "1",
+    ours = {
+        "HOME": rooms.home, "USER": host.user, "LOGNAME": host.user,
+        "PATH": f"{path}:{rooms.own}/{TOOLS}", "TMPDIR": rooms.tmp, "AGENT_SANDBOX": "1",
     }  # fmt: skip
+    if rooms.session:
+        ours["AGENT_SANDBOX_OWN"] = rooms.own
+    if rooms.tmp != "/tmp":
+        ours["TMUX_TMPDIR"] = rooms.tmp  # tmux does not look at TMPDIR
+    return ours
 
 
 def without_password(value: str) -> str:

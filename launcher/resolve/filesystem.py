@@ -7,7 +7,7 @@ the siblings bound in, so that nothing done outside can uncover it. Below someth
 from __future__ import annotations
 
 from agent_sandbox.config.errors import UserError
-from agent_sandbox.launcher.policy import Access
+from agent_sandbox.launcher.policy import Access, Masking
 from agent_sandbox.launcher.probe import printable
 from agent_sandbox.launcher.resolve.hidden import SELF_PROTECTION, Hidden
 from agent_sandbox.launcher.view import Carve, Carving, Kind, Mount, by_depth, is_below, way_to
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 class Layout:
     """The table while it is being made: what holds at each path, and the mounts that make it so."""
 
-    def __init__(self, host: Host, disk: Disk, hidden: Iterable[Hidden]) -> None:
-        self.host, self.disk = host, disk
+    def __init__(self, host: Host, disk: Disk, hidden: Iterable[Hidden], masking: Masking) -> None:
+        self.host, self.disk, self.masking = host, disk, masking
         self.hidden = {one.path: one for one in hidden}
         self._ends = {disk.identity(path): path for path in self.hidden if disk.kind(path)}
         ways = {way for path in self.hidden for way in way_to(path.rpartition("/")[0])}
@@ -150,6 +150,8 @@ class Layout:
 
     def _may_be_masked(self, path: str) -> bool:
         """A directory that only root could replace, which nobody does while people work: taking /etc apart is slow."""
+        if self.masking != Masking.SOME:
+            return self.masking == Masking.ALL and self.disk.kind(path) != "" and self._could_be_read(path)
         own = self.host.uid == 0 or self.disk.writable(path.rpartition("/")[0] or "/")
         return not own and self.disk.kind(path) == "directory" and self.disk.readable(path)
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from agent_sandbox.config.errors import UserError
-from agent_sandbox.launcher.policy import Access, Gap, Policy, Property, Syscalls
+from agent_sandbox.config.record import replace
+from agent_sandbox.launcher.policy import Access, Gap, Masking, Policy, Property, Syscalls
 from agent_sandbox.launcher.resolve.accounts import group_file, passwd_file
 from agent_sandbox.launcher.resolve.carves import settle
 from agent_sandbox.launcher.resolve.devices import resolve_devices
@@ -15,51 +16,65 @@ from agent_sandbox.launcher.resolve.limits import resolve_limits
 from agent_sandbox.launcher.resolve.network import resolve_network
 from agent_sandbox.launcher.resolve.project import check_project
 from agent_sandbox.launcher.resolve.protect import protect_project
-from agent_sandbox.launcher.resolve.sockets import reachable_sockets
+from agent_sandbox.launcher.resolve.sockets import granted_sockets, reachable_sockets
 from agent_sandbox.launcher.view import Carving, Kind, Mount, View, in_order, is_below
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from agent_sandbox.config.settings import Settings
-    from agent_sandbox.launcher.policy import Host
+    from agent_sandbox.launcher.policy import Host, Rooms, Shape
     from agent_sandbox.launcher.probe import Disk, Found
+    from agent_sandbox.launcher.resolve.grants import Asked
     from agent_sandbox.launcher.resolve.project import Places
 
 OURS = "agent-sandbox"
 BOOTSTRAP = ("agent-sandbox", "bootstrap")  # what a person starts outside, where a clone of ours is the project
 
 
-def resolve_policy(settings: Settings, host: Host, disk: Disk, places: Places, project: Found) -> Policy:
+def resolve_policy(settings: Settings, host: Host, disk: Disk, places: Places, project: Found, shape: Shape) -> Policy:
     check_project(project.real, places, settings, disk)
     network = resolve_network(settings)
     check_unready(settings, network.mode)
-    layout, weaknesses = _lay_out(settings, host, disk, places, project)
-    extra = [*_generated(host, disk), *resolve_devices(settings, disk)]
+    sockets = granted_sockets(settings, disk)
+    layout, weaknesses = _lay_out(settings, host, disk, places, project, sockets, shape.masking)
+    rooms = _settle_rooms(shape.rooms, settings, host)
+    extra = [*_generated(host, disk, rooms), *resolve_devices(settings, disk)]
     view = View(mounts=in_order(list({**layout.mounts, **{mount.path: mount for mount in extra}}.values())))  # ours win
     return Policy(
-        project=project.real, cwd=_start_directory(host, project), home=host.home,
-        home_mode=settings.text("filesystem.home"), view=view,
+        project=project.real, cwd=_start_directory(host, project), home=host.home, real_home=places.home,
+        home_mode=settings.text("filesystem.home"), rooms=rooms, view=view,
         carves=settle(layout.carves.values()),
-        environment=resolve_environment(settings, host), network=network,
+        environment=resolve_environment(settings, host, rooms), network=network,
         syscalls=Syscalls(
             mode=settings.text("seccomp.mode"), nested=settings.flag("sandbox.nested_userns"), deny=settings.names("seccomp.deny"),
         ),
         limits=resolve_limits(settings), required=settings.names("sandbox.require"),
-        accepted=settings.names("sandbox.accept_gaps"), weaknesses=(*weaknesses, *reachable_sockets(view, disk)),
+        accepted=settings.names("sandbox.accept_gaps"), sockets=tuple(one.grant.path for one in sockets),
+        log_denials=settings.flag("audit.kernel"), weaknesses=(*weaknesses, *reachable_sockets(view, disk)),
     )  # fmt: skip
 
 
-def _lay_out(settings: Settings, host: Host, disk: Disk, places: Places, project: Found) -> tuple[Layout, list[Gap]]:
-    layout = Layout(host, disk, resolve_hidden(settings, places, disk))
+def _settle_rooms(rooms: Rooms, settings: Settings, host: Host) -> Rooms:
+    """The real home and /tmp need no room."""
+    home = host.home if settings.text("filesystem.home") == "write" else rooms.home
+    return replace(rooms, home=home, tmp=rooms.tmp if settings.flag("filesystem.private_tmp") else "/tmp")
+
+
+def _lay_out(
+    settings: Settings, host: Host, disk: Disk, places: Places, project: Found, sockets: Sequence[Asked], masking: Masking,
+) -> tuple[Layout, list[Gap]]:  # fmt: skip
+    layout = Layout(host, disk, resolve_hidden(settings, places, disk), masking)
     mode = settings.text("filesystem.home")
     _lay_scratch(layout, settings, places, mode)
-    layout.add_all(gather(settings, host, disk, places, project))
+    layout.add_all([*gather(settings, host, disk, places, project), *sockets])
     layout.add_links(disk.follow(host.home).links)
     if mode != "restricted":
         _add_seeds(layout, settings, disk, read_only=mode == "write")
     layout.hide_all()
     weaknesses = _protect(layout, settings, disk, places, project.real)
-    return layout, weaknesses + _name_weaknesses(layout, mode)
+    return layout, weaknesses + _name_weaknesses(layout, mode, masking)
 
 
 def _lay_scratch(layout: Layout, settings: Settings, places: Places, mode: str) -> None:
@@ -107,24 +122,24 @@ def _protect(layout: Layout, settings: Settings, disk: Disk, places: Places, pro
     return gaps
 
 
-def _name_weaknesses(layout: Layout, mode: str) -> list[Gap]:
+def _name_weaknesses(layout: Layout, mode: str, masking: Masking) -> list[Gap]:
     masked = sum(carve.carving == Carving.HIDE for carve in layout.carves.values())
     found = []
     if mode == "write":
         reason = "home is writable: files in it that run outside later (.bashrc and others) can be changed from inside"
         found.append(Gap(property=Property.FS_WRITE, reason=reason, fix="--home tmpwrite"))
-    if masked:
+    if masked and masking != Masking.NONE:
         reason = f"{masked} hidden path(s) lie below something writable: a mask covers them, which a rename outside takes away"
         found.append(Gap(property=Property.HIDDEN, reason=reason, fix="do not grant their parent as writable"))
     return found
 
 
-def _generated(host: Host, disk: Disk) -> list[Mount]:
+def _generated(host: Host, disk: Disk, rooms: Rooms) -> list[Mount]:
     files = {"/etc/passwd": passwd_file(host, disk), "/etc/group": group_file(host, disk)}
     return [
         Mount(path="/dev", kind=Kind.DEV, origin=OURS),
         Mount(path="/proc", kind=Kind.PROC, origin=OURS),
-        Mount(path=f"{TOOLS}/agent-sandbox", kind=Kind.LINK, target=host.entry, origin=OURS),
+        Mount(path=f"{rooms.own}/{TOOLS}/agent-sandbox", kind=Kind.LINK, target=host.entry, origin=OURS),
         *(Mount(path=path, kind=Kind.FILE, content=content, origin="accounts") for path, content in files.items()),
     ]
 

@@ -1,19 +1,37 @@
-"""Sockets of services outside that a jail could reach, since they lie in what is granted, become named weaknesses. Pure given a Disk."""
+"""Sockets of services outside: what the settings grant, and what could be reached since it lies in a grant. Pure given a Disk."""
 
 from __future__ import annotations
 
-from agent_sandbox.launcher.policy import Gap, Property
+from agent_sandbox.launcher.policy import Access, Gap, Grant, Property
 from agent_sandbox.launcher.probe import printable
+from agent_sandbox.launcher.resolve.grants import Asked
+from agent_sandbox.launcher.resolve.hidden import expand
 from agent_sandbox.launcher.view import Kind
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from agent_sandbox.config.settings import Settings
     from agent_sandbox.launcher.probe import Disk
     from agent_sandbox.launcher.view import View
 
 TABLE = "/proc/net/unix"  # every bound socket of this network, with its path
 MOST = 16 << 20
 NAMED = 3
+SOCKET = 0o140000
+
+
+def granted_sockets(settings: Settings, disk: Disk) -> list[Asked]:
+    """Each held against the denials by its real path too: a link may name what an admin denied. One that is not there is passed over."""
+    found: dict[str, Asked] = {}
+    for entry in settings.entries("sockets.allow"):
+        for path in expand(entry.value, disk):
+            end = disk.follow(path)
+            seen = disk.stat(end.real)
+            if seen is None or seen.st_mode & 0o170000 != SOCKET or settings.denied_by("sockets.allow", end.real, entry.rank):
+                continue
+            grant = Grant(path=end.real, access=Access.READ, origin=f"sockets.allow ({entry.layer})")
+            found[end.real] = Asked(grant=grant, links=end.links, shipped=False)
+    return list(found.values())
 
 
 def reachable_sockets(view: View, disk: Disk) -> list[Gap]:

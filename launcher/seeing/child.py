@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 
 from agent_sandbox.config.errors import UserError
 from agent_sandbox.config.record import record
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 FAILED = 125
+PAUSE = 0.001  # seconds between two looks at a child that has its time
 
 
 @record
@@ -22,15 +24,29 @@ class Ended:
     err: str
 
 
-def in_child(act: Callable[[], int]) -> Ended:
+def in_child(act: Callable[[], int], seconds: float | None = None) -> Ended:
+    """With a time limit it is killed after that, and whatever it started must end with it."""
     sys.stdout.flush()
     sys.stderr.flush()
     out, err = os.memfd_create("out"), os.memfd_create("err")
     pid = os.fork()
     if pid == 0:
         _act_and_exit(act, out, err)
+    if seconds is not None and not _ends_within(pid, seconds):
+        os.kill(pid, 9)
+        os.write(err, f"\nit did not end within {seconds} s".encode())
     code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
     return Ended(code=code if code >= 0 else 128 - code, out=_read(out), err=_read(err))
+
+
+def _ends_within(pid: int, seconds: float) -> bool:
+    """Looked at without collecting it: its number stays its own."""
+    deadline = time.monotonic() + seconds
+    while os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(PAUSE)
+    return True
 
 
 def _act_and_exit(act: Callable[[], int], out: int, err: int) -> None:

@@ -1,4 +1,4 @@
-"""`agent-sandbox doctor`: is this machine ready, measured by doing it; and if not, which of the known reasons it is."""
+"""`agent-sandbox doctor`: which backends run here, which one is taken, and what holds in its jail: all of it measured by doing it."""
 
 from __future__ import annotations
 
@@ -8,14 +8,15 @@ import textwrap
 from agent_sandbox.config.errors import UserError
 from agent_sandbox.config.keys import KEYS
 from agent_sandbox.config.record import record
-from agent_sandbox.launcher.backends.bwrap import SCOPES_ABI
-from agent_sandbox.launcher.launch import Case, open_audit, open_case
-from agent_sandbox.launcher.probe import printable, read_host
+from agent_sandbox.launcher.backends.choose import ORDER, load
+from agent_sandbox.launcher.backends.landlock import can_supervise
+from agent_sandbox.launcher.launch import Case, open_audit, open_case, policy_for
+from agent_sandbox.launcher.probe import printable, read_host, read_kernel
 from agent_sandbox.launcher.seccomp.filters import ready_filter
-from agent_sandbox.launcher.seeing.facts import read_facts, try_stage
+from agent_sandbox.launcher.seeing.facts import is_setuid, read_version
 from agent_sandbox.launcher.seeing.measured import measure
 from agent_sandbox.launcher.seeing.output import put, put_json, refuse_more, take_json
-from agent_sandbox.launcher.seeing.reasons import find_reasons
+from agent_sandbox.launcher.tries import find_out
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,14 +24,15 @@ if TYPE_CHECKING:
 
     from agent_sandbox.launcher.cli import Request
     from agent_sandbox.launcher.policy import Host
+    from agent_sandbox.launcher.seeing.measured import Measured, Measurement
 
-WIDTH, NAME_WIDTH = 80, 15
+WIDTH, NAME_WIDTH = 80, 16
 
 
 @record
 class Check:
     name: str
-    ok: bool
+    ok: bool | None  # None = it is not so, and nobody said that it would be
     found: str
     notes: tuple[str, ...] = ()  # what was put back, what to do
 
@@ -39,7 +41,7 @@ def run(request: Request) -> int:
     as_json, rest = take_json(request.command, request.json)
     refuse_more(rest, "agent-sandbox doctor [--json]")
     checks = tuple(examine(request))
-    ready = all(check.ok for check in checks)
+    ready = all(check.ok is not False for check in checks)
     if as_json:
         shown = [{name: getattr(check, name) for name in ("name", "ok", "found", "notes")} for check in checks]
         put_json({"ready": ready, "checks": shown})
@@ -51,34 +53,79 @@ def run(request: Request) -> int:
 
 
 def examine(request: Request) -> Iterator[Check]:
-    host = read_host()
-    yield from _bwrap(host)
-    problem = try_stage()
-    yield Check(name="own stage", ok=not problem, found=problem or "user and mount namespace can be made")
-    scopes = "" if host.landlock >= SCOPES_ABI else f"; abstract sockets need ABI {SCOPES_ABI} or --network isolated"
-    yield Check(name="Landlock", ok=True, found=f"ABI {host.landlock}{scopes}")
+    host = read_kernel(read_host())
     try:
         case = open_case(request)
     except UserError as error:
+        yield from _backends(host, "/nonexistent", asked="auto")
         where = f"{error.where}: " if error.where else ""
         yield Check(name="config", ok=False, found=where + error.problem, notes=(error.hint,))
         return
+    backends = tuple(_backends(host, case.places.state, case.settings.text("sandbox.backend")))
+    yield from backends
     yield from _config(case)
     yield _filter(case)
     yield _audit(case)
-    yield from (Check(name=one.name, ok=one.holds, found=one.found) for one in measure(request))
+    measured = measure(request)
+    yield from _choice(measured, host, {check.name for check in backends if check.ok})
+    yield from (_row(one, measured) for one in measured.rows)
 
 
-def _bwrap(host: Host) -> Iterator[Check]:
-    facts = read_facts(host)
-    reasons = find_reasons(facts)
-    version = ".".join(map(str, facts.version)) or "of unknown version"
-    if not reasons:
-        note = ("it is setuid root, which is not needed here",) if facts.setuid else ()
-        yield Check(name="bwrap", ok=True, found=f"{facts.bwrap} {version} runs", notes=note)
-    for reason in reasons:
-        said = (f"bwrap {version} says: {facts.error}",) if facts.error and facts.error not in reason.what else ()
-        yield Check(name="bwrap", ok=False, found=reason.what, notes=(*said, *reason.fix))
+def _backends(host: Host, state: str, asked: str) -> Iterator[Check]:
+    """Each is run, whatever is remembered of it. One that was not asked for by name may be missing."""
+    for name in ORDER:
+        reasons = find_out(name, host, state)
+        if not reasons:
+            yield _landlock(host) if name == "landlock" else _program(name, host)
+        for reason in reasons:
+            yield Check(name=name, ok=False if name == asked else None, found=reason.what, notes=reason.fix)
+
+
+def _program(name: str, host: Host) -> Check:
+    path = host.firejail if name == "firejail" else host.bwrap
+    version = ".".join(map(str, read_version(path))) or "of unknown version"
+    idle = name == "bwrap" and is_setuid(path)
+    return Check(name=name, ok=True, found=f"{path} {version} runs", notes=("it is setuid root, which is not needed here",) if idle else ())
+
+
+def _landlock(host: Host) -> Check:
+    words = "a supervisor can run" if can_supervise(host) else "no supervisor can run"
+    notify = "seccomp can notify" if host.notify else "seccomp cannot notify"
+    return Check(name="landlock", ok=True, found=f"ABI {host.landlock}; {words} ({notify}, Yama's ptrace_scope is {host.yama})")
+
+
+def _choice(measured: Measurement, host: Host, running: set[str]) -> Iterator[Check]:
+    """Which one, why, and what it cannot give to the present settings."""
+    if measured.case is None or measured.decision is None:
+        return
+    taken, asked = measured.decision.backend.name, measured.case.settings.text("sandbox.backend")
+    why = f"asked for by {measured.case.settings.origin('sandbox.backend')}" if asked != "auto" else _why(measured.case, taken, host, running)
+    notes = tuple(gap.line() for gap in (*measured.decision.gaps, *measured.decision.policy.weaknesses))
+    yield Check(name="choice", ok=True, found=f"{taken}: {why}", notes=notes)
+
+
+def _why(case: Case, taken: str, host: Host, running: set[str]) -> str:
+    parts = []
+    for name in ORDER[: ORDER.index(taken)]:
+        parts.append(f"{name} {_shortcoming(case, name, host) if name in running else 'does not run'}")
+    return f"auto takes it, since {' and '.join(parts)}" if parts else "auto takes it first, and it runs"
+
+
+def _shortcoming(case: Case, name: str, host: Host) -> str:
+    backend = load(name)
+    try:
+        policy = policy_for(case, backend)
+    except UserError as error:
+        return f"cannot: {error.problem}"
+    missing = [str(gap.property) for gap in backend.gaps(policy, host) if not gap.weak and gap.property in policy.required]
+    return f"leaves more open: {', '.join(missing)}"
+
+
+def _row(one: Measured, measured: Measurement) -> Check:
+    """A property that does not hold is a failure, unless it was named as a gap."""
+    gaps = {gap.property for gap in measured.decision.gaps} if measured.decision else set()
+    named = not one.holds and one.property in gaps
+    return Check(name=one.name, ok=None if named else one.holds, found=one.found + (" (a gap, see choice)" if named else ""), notes=one.notes)
 
 
 def _config(case: Case) -> Iterator[Check]:
@@ -115,8 +162,9 @@ def _audit(case: Case) -> Check:
 
 def put_check(check: Check) -> None:
     mark = _mark(check.ok)
+    colour = {True: "good", False: "error", None: "quiet"}[check.ok]
     first, *rest = _wrapped(check.found, WIDTH - NAME_WIDTH - 4) or [""]
-    put(f"{mark} {check.name.ljust(NAME_WIDTH)} {first}", "good" if check.ok else "error")
+    put(f"{mark} {check.name.ljust(NAME_WIDTH)} {first}", colour)
     for line in rest:
         put(" " * (NAME_WIDTH + 3) + line)
     for note in check.notes:
@@ -129,10 +177,10 @@ def _wrapped(text: str, width: int) -> list[str]:
     return textwrap.wrap(printable(text), width, break_on_hyphens=False)
 
 
-def _mark(ok: bool) -> str:
+def _mark(ok: bool | None) -> str:
     """As the locale can spell it."""
     try:
-        "✓✗".encode(sys.stdout.encoding or "ascii")
+        "✓✗–".encode(sys.stdout.encoding or "ascii")
     except UnicodeEncodeError:
-        return "ok" if ok else "NO"
-    return "✓" if ok else "✗"
+        return {True: "ok", False: "NO", None: "--"}[ok]
+    return {True: "✓", False: "✗", None: "–"}[ok]

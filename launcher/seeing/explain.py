@@ -6,12 +6,12 @@ Inside a jail the answer comes from the page that the launch left there.
 from __future__ import annotations
 
 import difflib
-import os
 
 from agent_sandbox.config.errors import UserError
 from agent_sandbox.config.keys import KEYS, SECTIONS
 from agent_sandbox.config.show import setting_rows
 from agent_sandbox.launcher.launch import Case, open_case
+from agent_sandbox.launcher.own import summary_path
 from agent_sandbox.launcher.policy import Syscalls
 from agent_sandbox.launcher.probe import printable
 from agent_sandbox.launcher.resolve.network import resolve_network
@@ -20,7 +20,6 @@ from agent_sandbox.launcher.seeing.calls import explain_call
 from agent_sandbox.launcher.seeing.output import take_json
 from agent_sandbox.launcher.seeing.paths import explain_path
 from agent_sandbox.launcher.seeing.variables import explain_variable
-from agent_sandbox.launcher.summary import SUMMARY
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,7 +40,7 @@ RULES = {
 def run(request: Request) -> int:
     as_json, words = take_json(request.command, request.json)
     kind, subject = read_question(words)
-    if os.path.exists(SUMMARY):
+    if summary_path():
         from agent_sandbox.launcher.seeing.inside import explain_inside
 
         answer = explain_inside(kind, subject)

@@ -13,10 +13,11 @@ from agent_sandbox.config.defaults import load_lists
 from agent_sandbox.config.errors import UserError
 from agent_sandbox.config.keys import KEYS
 from agent_sandbox.config.show import describe_default
+from agent_sandbox.launcher.own import summary_path
 from agent_sandbox.launcher.policy import Syscalls
 from agent_sandbox.launcher.seeing.answer import Answer
 from agent_sandbox.launcher.seeing.calls import explain_call
-from agent_sandbox.launcher.summary import SUMMARY, TOLD
+from agent_sandbox.launcher.summary import TOLD
 from agent_sandbox.launcher.view import is_below
 
 TYPE_CHECKING = False
@@ -35,11 +36,12 @@ def explain_inside(kind: str, subject: str) -> Answer:
 
 def read_page() -> dict[str, Any]:
     """Ours, and read-only: its shape is taken for granted."""
+    path = summary_path()
     try:
-        with open(SUMMARY, encoding="utf-8") as file:
+        with open(path, encoding="utf-8") as file:
             page: dict[str, Any] = json.load(file)
     except (OSError, ValueError) as error:
-        raise UserError(f"cannot be read: {error}", where=SUMMARY)
+        raise UserError(f"cannot be read: {error}", where=path)
     return page
 
 

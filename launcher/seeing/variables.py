@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from agent_sandbox.config.errors import UserError
 from agent_sandbox.config.record import replace
+from agent_sandbox.launcher.own import USUAL
+from agent_sandbox.launcher.policy import Rooms
 from agent_sandbox.launcher.probe import printable
 from agent_sandbox.launcher.resolve.environment import Names, resolve_environment
 from agent_sandbox.launcher.seeing.answer import Answer
@@ -21,7 +23,7 @@ def explain_variable(name: str, case: Case) -> Answer:
         raise UserError(f"{printable(name)} is not the name of a variable", hint="agent-sandbox explain env NAME")
     is_set = name in case.host.environment
     host = case.host if is_set else replace(case.host, environment={**case.host.environment, name: ""})
-    found = resolve_environment(case.settings, host)
+    found = resolve_environment(case.settings, host, Rooms(home=host.home, tmp="/tmp", own=USUAL))  # only names are asked for
     verdict, rule = "kept", "nothing removes it"
     if name in found.renamed:
         verdict, rule = "set", "environment.set" if name in case.settings.table("environment.set") else OURS

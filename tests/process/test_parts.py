@@ -40,7 +40,7 @@ def base(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_session_is_made_private_and_goes_with_its_directory(base: Path) -> None:
-    mine = session.name_session(os.getuid(), {"command": ["x"]})
+    mine = session.name_session(os.getuid(), session.new_name(), {"command": ["x"]}, has_room=False)
     assert not base.exists()
     session.make_session(mine)
     assert [path.stat().st_mode & 0o777 for path in (base, Path(mine.directory), Path(mine.directory, session.RECORD))] == [0o700, 0o700, 0o600]
@@ -50,7 +50,7 @@ def test_a_session_is_made_private_and_goes_with_its_directory(base: Path) -> No
 
 
 def test_a_locked_session_lives_though_its_launcher_is_in_no_proc_of_ours(base: Path) -> None:
-    mine = session.name_session(os.getuid(), {})
+    mine = session.name_session(os.getuid(), session.new_name(), {}, has_room=False)
     elsewhere = session.Session(id=mine.id, directory=f"{base}/99999999-1-abc", text=mine.text)
     session.make_session(elsewhere)
     session.sweep(os.getuid())
@@ -75,7 +75,7 @@ def test_a_runtime_directory_that_others_reach_is_refused(base: Path, mode: int)
     base.mkdir()
     base.chmod(mode)
     with pytest.raises(UserError, match="not yours alone"):
-        session.make_session(session.name_session(os.getuid(), {}))
+        session.make_session(session.name_session(os.getuid(), session.new_name(), {}, has_room=False))
     assert list(base.iterdir()) == []
 
 

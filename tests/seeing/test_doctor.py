@@ -16,15 +16,25 @@ from tests.machines.jail import Jail, Result
 from tests.machines.needs import need, need_root
 from tests.seeing.changed import run_on_changed_machine
 
-MEASURED = ["jail", "capabilities", "no_new_privs", "syscalls", "namespaces", "fs-write", "hidden", "environment", "open files"]
+SEEN = ["fs-write", "hidden", "environment", "open files", "signals", "processes", "unix-sockets", "abstract-sockets", "network"]
+PRIVILEGES = ["jail", "capabilities", "no_new_privs", "syscalls"]
+MEASURED = {
+    "bwrap": [*PRIVILEGES, "namespaces", *SEEN], "firejail": [*PRIVILEGES, "namespaces", *SEEN], "landlock": [*PRIVILEGES, *SEEN],
+}  # fmt: skip
+NO_BWRAP = "for place in /usr/bin /usr/local/bin; do [ ! -e $place/bwrap ] || mount --bind /dev/null $place/bwrap; done"
 
 
 def failed(answer: Result) -> dict[str, dict[str, object]]:
     """The checks that did not hold, by name; proof that all the others were made."""
     found = json.loads(answer.out)
-    assert found["ready"] is all(check["ok"] for check in found["checks"])
+    assert found["ready"] is all(check["ok"] is not False for check in found["checks"])
     assert answer.code == (0 if found["ready"] else 1)
-    return {check["name"]: check for check in found["checks"] if not check["ok"]}
+    return {check["name"]: check for check in found["checks"] if check["ok"] is False}
+
+
+def named(answer: Result) -> dict[str, dict[str, object]]:
+    """All checks by name."""
+    return {check["name"]: check for check in json.loads(answer.out)["checks"]}
 
 
 def with_program(text: str, tmp_path: Path) -> str:
@@ -40,10 +50,30 @@ def test_a_machine_that_is_ready(jail: Jail) -> None:
     assert (told.code, told.err) == (0, "")
     assert told.out.endswith("\nready\n")
     assert max(map(len, told.out.splitlines())) <= 80
-    assert {line[0] for line in told.out.splitlines()[:-1] if line[0] != " "} == {"✓"}
+    assert {line[0] for line in told.out.splitlines()[:-1] if line[0] != " "} <= {"✓", "–"}
     assert "\x1b" not in told.out
-    checks = json.loads(jail.ask("doctor", "--json").out)["checks"]
-    assert [check["name"] for check in checks][-len(MEASURED) :] == MEASURED
+
+
+@pytest.mark.parametrize("backend", ["auto", *MEASURED])
+def test_every_backend_is_run_and_the_chosen_one_measured(jail: Jail, backend: str) -> None:
+    if backend == "firejail":
+        need(backend)
+    answer = jail.ask("--backend", backend, "doctor", "--json")
+    assert failed(answer) == {}
+    checks = named(answer)
+    assert list(checks)[:3] == ["bwrap", "firejail", "landlock"]
+    chosen = "bwrap" if backend == "auto" else backend
+    why = "auto takes it first, and it runs" if backend == "auto" else "asked for by command line"
+    assert checks["choice"]["found"] == f"{chosen}: {why}"
+    assert list(checks)[-len(MEASURED[chosen]) :] == MEASURED[chosen]
+
+
+def test_what_landlock_cannot_give_is_named_and_seen_to_be_missing(jail: Jail) -> None:
+    checks = named(jail.ask("--backend", "landlock", "doctor", "--json"))
+    assert (checks["processes"]["ok"], checks["signals"]["ok"]) == (None, True)
+    assert any(note.startswith("pids is not enforced") for note in list(checks["choice"]["notes"]))  # type: ignore[call-overload]
+    closed = named(jail.ask("--backend", "landlock", "doctor", "--json", admin={"config.toml": "[sandbox]\nrequire = ['pids']\n"}))
+    assert closed["processes"]["ok"] is True
 
 
 def test_it_works_from_home_where_no_project_can_be(jail: Jail) -> None:
@@ -51,11 +81,15 @@ def test_it_works_from_home_where_no_project_can_be(jail: Jail) -> None:
     assert jail.ask("doctor", cwd=jail.user.home).code == 0
 
 
+def own_entries(jail: Jail) -> list[Path]:
+    return [path for place in ("/tmp", "/var/tmp") for path in Path(place).iterdir() if path.owner() == jail.user.name]
+
+
 def test_it_leaves_an_audit_line_and_nothing_else(jail: Jail) -> None:
     need_root()
-    before = set(os.listdir("/tmp"))
+    before = own_entries(jail)
     assert jail.ask("doctor").code == 0
-    assert [name for name in set(os.listdir("/tmp")) - before if name.startswith("agent-sandbox") and str(jail.user.uid) in name] == []
+    assert own_entries(jail) == before
     assert os.listdir(jail.project) == []
     assert jail.ask("audit", "verify").code == 0
 
@@ -65,7 +99,7 @@ def test_where_the_marks_cannot_be_spelled_there_are_words(monkeypatch: pytest.M
     monkeypatch.setattr("sys.stdout", io.TextIOWrapper(written, encoding="ascii", write_through=True))
     put_check(Check(name="one", ok=True, found="fine"))
     put_check(Check(name="two", ok=False, found="caf\u00e9"))
-    assert written.getvalue().decode() == "ok one             fine\nNO two             caf\\xe9\n"
+    assert written.getvalue().decode() == "ok one              fine\nNO two              caf\\xe9\n"
 
 
 def test_what_is_measured_is_what_counts(jail: Jail, tmp_path: Path) -> None:
@@ -83,25 +117,34 @@ exit $code
         tmp_path,
     )
     jail.write(jail.user.home / ".ssh/id", "private\n")
-    found = failed(run_on_changed_machine(jail, change, "doctor", "--json"))
-    missing = set(MEASURED) - {"jail", "open files", "no_new_privs"}  # the last is ours: set by the stage, before any backend
+    found = failed(run_on_changed_machine(jail, change, "--backend", "bwrap", "doctor", "--json"))
+    missing = set(MEASURED["bwrap"]) - {"jail", "open files", "no_new_privs", "signals"}  # ours: done by the stage, before any backend
     assert missing - set(found) == set()
     assert found["namespaces"]["found"] == "shared with the host: pid ipc uts net"  # our own stage has made user and mount
 
 
 def test_a_missing_bwrap_is_named_with_the_line_that_installs_it(jail: Jail) -> None:
-    change = "for place in /usr/bin /usr/local/bin; do [ ! -e $place/bwrap ] || mount --bind /dev/null $place/bwrap; done"
-    answer = run_on_changed_machine(jail, change, "doctor")
+    answer = run_on_changed_machine(jail, NO_BWRAP, "--backend", "bwrap", "doctor")
     assert answer.code == 1
-    assert "✗ bwrap           bwrap is not installed" in answer.out
+    assert "✗ bwrap            bwrap is not installed" in answer.out
     assert "    Debian, Ubuntu: apt install bubblewrap" in answer.out
+    assert "✗ jail             bwrap cannot be used: bwrap is not installed" in answer.out
     assert answer.out.endswith("not ready\n")
     assert max(map(len, answer.out.splitlines())) <= 80
 
 
+def test_without_bwrap_and_firejail_landlock_is_taken_and_holds(jail: Jail) -> None:
+    change = f"{NO_BWRAP}; [ ! -e /usr/bin/firejail ] || mount --bind /dev/null /usr/bin/firejail"
+    answer = run_on_changed_machine(jail, change, "doctor", "--json")
+    assert failed(answer) == {}
+    checks = named(answer)
+    assert [checks[name]["ok"] for name in ("bwrap", "firejail", "landlock")] == [None, None, True]
+    assert checks["choice"]["found"] == "landlock: auto takes it, since bwrap does not run and firejail does not run"
+
+
 def test_an_old_bwrap_is_named_with_its_version(jail: Jail, tmp_path: Path) -> None:
     change = with_program("#!/bin/sh\necho bubblewrap 0.3.1\n", tmp_path)
-    found = failed(run_on_changed_machine(jail, change, "doctor", "--json"))
+    found = failed(run_on_changed_machine(jail, change, "--backend", "bwrap", "doctor", "--json"))
     assert found["bwrap"]["found"] == "bwrap 0.3.1 is too old: 0.5 or later is needed"
 
 
@@ -109,20 +152,22 @@ def test_user_namespaces_that_are_switched_off_are_named_with_the_switch(jail: J
     """In a user namespace whose own count is set to none: the kernel then refuses as with the machine's switch."""
     script = 'echo 0 > /proc/sys/user/max_user_namespaces; exec "$@"'
     inner = ["unshare", "--user", "--map-current-user", "--keep-caps", "bash", "-c", script, "bash"]
-    control = jail.outside("unshare", "--user", "--map-current-user", jail.program, "doctor", "--json")
+    asked = [jail.program, "--backend", "bwrap", "doctor", "--json"]
+    control = jail.outside("unshare", "--user", "--map-current-user", *asked)
     assert failed(control) == {}
-    found = failed(jail.outside(*inner, jail.program, "doctor", "--json"))
+    assert "inside a user namespace" in str(named(control)["firejail"]["found"])
+    found = failed(jail.outside(*inner, *asked))
     assert "user.max_user_namespaces = 0" in str(found["bwrap"]["found"])
     assert "sysctl -w user.max_user_namespaces" in str(found["bwrap"]["notes"])
-    assert {"own stage", "jail"} <= set(found)
+    assert list(found) == ["bwrap", "jail"]
 
 
 def test_a_filter_that_forbids_namespaces_is_named(jail: Jail) -> None:
     """Under the strict filter, as a container's."""
-    bwrap = [need("bwrap"), "--unshare-user", "--dev-bind", "/", "/", "--seccomp", "9", "--", str(jail.program), "doctor", "--json"]
+    bwrap = [need("bwrap"), "--unshare-user", "--dev-bind", "/", "/", "--seccomp", "9", "--"]
     strict = os.path.basename(path_of("strict", os.uname().machine, nested=False))
     filters = jail.copy / "lib/agent_sandbox/launcher/seccomp/filters"
-    found = failed(jail.outside("bash", "-c", 'exec "$@" 9< "$0"', filters / strict, *bwrap))
+    found = failed(jail.outside("bash", "-c", 'exec "$@" 9< "$0"', filters / strict, *bwrap, jail.program, "--backend", "bwrap", "doctor", "--json"))
     assert "does not let a process make user namespaces" in str(found["bwrap"]["found"])
 
 

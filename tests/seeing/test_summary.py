@@ -8,14 +8,16 @@ import pytest
 
 from agent_sandbox.config.record import replace
 from agent_sandbox.config.settings import Settings
-from agent_sandbox.launcher.policy import Access, Environment, Limits, Network, Policy, Syscalls
-from agent_sandbox.launcher.summary import SUMMARY, summarise
+from agent_sandbox.launcher import own as own_place
+from agent_sandbox.launcher.policy import Access, Environment, Limits, Network, Policy, Rooms, Syscalls
+from agent_sandbox.launcher.summary import summarise
 from agent_sandbox.launcher.view import Carve, Carving, Kind, Mount, View
 from tests.machines.jail import Jail
 from tests.machines.needs import need_root
 
+SUMMARY = f"{own_place.USUAL}/{own_place.SUMMARY}"
 POLICY = Policy(
-    project="/p", cwd="/p", home="/h", home_mode="tmpwrite",
+    project="/p", cwd="/p", home="/h", real_home="/h", home_mode="tmpwrite", rooms=Rooms(home="/h", tmp="/tmp", own=own_place.USUAL),
     view=View(mounts=(
         Mount(path="/etc", kind=Kind.BIND, origin="system"),
         Mount(path="/etc/secret", kind=Kind.MASK, origin="hidden"),

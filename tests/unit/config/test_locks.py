@@ -122,7 +122,6 @@ def test_a_clamp_is_one_line_that_no_terminal_acts_on() -> None:
         ({"slurm.enabled": "off"}, False),
         ({"slurm.max_nodes": 1}, False),
         ({"modules.load": ["gcc"]}, True),
-        ({"sockets.allow": ["/run/x"]}, True),
     ],
 )
 def test_a_launch_learns_which_keys_ask_for_what_is_not_built(said: dict[str, object], asks: bool) -> None:

@@ -1,0 +1,52 @@
+"""What belongs into the throw-away home and our own place becomes the content of a session's room: directories, links, files. Pure.
+
+For backends that cannot mount. A grant below home keeps its path; in the room a link of the same name leads to it.
+"""
+
+from __future__ import annotations
+
+from agent_sandbox.launcher.plan import Room
+from agent_sandbox.launcher.view import Kind, is_below, way_to
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from agent_sandbox.launcher.policy import Policy
+    from agent_sandbox.launcher.view import Mount
+
+
+def furnish(policy: Policy) -> Room:
+    """Parents first. In the room nothing lies below a link: what is granted below a grant comes with it."""
+    rooms = policy.rooms
+    directories = dict.fromkeys((rooms.session, rooms.own, *(place for place in (rooms.home, rooms.tmp) if is_below(place, rooms.session))))
+    links: dict[str, str] = {}
+    files: dict[str, bytes] = {}
+    for mount in policy.view.mounts:
+        place = place_of(mount.path, policy)
+        if not place or any(parent in links for parent in way_to(place)):
+            continue
+        for parent in reversed(way_to(place)[1:]):
+            if is_below(parent, rooms.session):
+                directories.setdefault(parent)
+        if mount.kind == Kind.SCRATCH:
+            directories.setdefault(place)
+        elif mount.kind == Kind.FILE:
+            files[place] = mount.content
+        else:
+            links[place] = _target(mount)
+    return Room(path=rooms.session, directories=tuple(directories), links=tuple(links.items()), files=tuple(files.items()))
+
+
+def place_of(path: str, policy: Policy) -> str:
+    """Where the room has something for `path`: for what is below home, and for what is in the room by its own path. "" = nowhere."""
+    if is_below(path, policy.rooms.session):
+        return path
+    if path.startswith(policy.real_home + "/") and is_below(policy.rooms.home, policy.rooms.session):
+        return policy.rooms.home + path[len(policy.real_home) :]
+    return ""
+
+
+def _target(mount: Mount) -> str:
+    """A relative link is read where it lies outside."""
+    if mount.kind != Kind.LINK:
+        return mount.path
+    return mount.target if mount.target.startswith("/") else f"{mount.path.rpartition('/')[0]}/{mount.target}"

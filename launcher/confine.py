@@ -1,0 +1,236 @@
+"""Our own process becomes a Landlock jail: a room, a domain, filters – and beside the command a supervisor, which is this process.
+
+Two domains, one in the other. The outer one holds what the supervisor must obey as well, since it acts for the jail: no signal
+and no abstract socket beyond it, and the rules on TCP. The inner one, of the command alone, has the rules on files. The command is
+a fork of this process: nothing is loaded twice, and it hands its filter's listener over by number.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import select
+import signal
+
+from agent_sandbox.launcher import inner, rights, syscalls
+from agent_sandbox.launcher.guard import tell
+from agent_sandbox.launcher.stage import StageError, set_limits, set_signals
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import NoReturn
+
+    from agent_sandbox.launcher.supervisor.supervisor import Supervisor
+
+    from agent_sandbox.launcher.plan import Domain, PathRule, Plan, Room
+
+STANDARD_FILES = (0, 1, 2)
+FAILED = 125
+
+
+def become(plan: Plan, status: int, environment: dict[str, str], ready: Callable[[], object]) -> None:
+    """Never returns: ends with the command's exit code."""
+    domain = plan.domain
+    assert domain is not None and plan.room is not None
+    make_room(plan.room)
+    ruleset = make_ruleset(domain)
+    enter_outer_domain(domain)
+    report, listener = os.pipe()
+    mind, go = os.pipe()
+    command = os.fork()
+    if command == 0:
+        _be_command(plan, ruleset, status, (report, go), (listener, mind), ready)
+    for handle in (ruleset, listener, mind):
+        os.close(handle)
+    os._exit(_stay(command, domain, status, report, go))
+
+
+def make_room(room: Room) -> None:
+    mask = os.umask(0o077)
+    try:
+        for path in room.directories:
+            os.mkdir(path, 0o700)
+        for path, target in room.links:
+            os.symlink(target, path)
+        for path, content in room.files:
+            with open(path, "xb") as file:
+                file.write(content)
+    except OSError as error:
+        raise StageError(f"{room.path}: the session's own directory cannot be made: {error.strerror}")
+    finally:
+        os.umask(mask)
+
+
+def make_ruleset(domain: Domain) -> int:
+    """Each path is opened meeting no link, so that what was resolved is what is granted."""
+    try:
+        ruleset = syscalls.landlock_ruleset(domain.handled_files, 0, domain.scoped)
+        top = os.open("/", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        for rule in domain.rules:
+            _add_rule(ruleset, rule, top)
+        for number in STANDARD_FILES:
+            _add_standard_file(ruleset, number, domain.handled_files)
+        os.close(top)
+        return ruleset
+    except OSError as error:
+        raise StageError(f"the Landlock rules cannot be made: {error.strerror}")
+
+
+def _add_rule(ruleset: int, rule: PathRule, top: int) -> None:
+    try:
+        found = syscalls.open_beneath(top, rule.path[1:] or ".", os.O_PATH)
+    except OSError as error:
+        if rule.optional and error.errno in (errno.ENOENT, errno.ELOOP, errno.EACCES):
+            return
+        raise StageError(f"{rule.path} changed while the jail was being built ({error.strerror}): start again")
+    is_directory = os.fstat(found).st_mode & 0o170000 == 0o040000
+    wanted = rule.rights if is_directory else rule.rights & rights.OF_FILES
+    if wanted:
+        syscalls.landlock_allow_path(ruleset, found, wanted)
+    os.close(found)
+
+
+def _add_standard_file(ruleset: int, number: int, handled: int) -> None:
+    """What the caller gave us open may be opened again by the same name (/dev/stdout, the terminal), as far as it is open."""
+    import fcntl
+
+    mode = fcntl.fcntl(number, fcntl.F_GETFL) & os.O_ACCMODE
+    wanted = {os.O_RDONLY: rights.READ_FILE, os.O_WRONLY: rights.WRITE_FILE}.get(mode, rights.READ_FILE | rights.WRITE_FILE)
+    is_terminal = os.isatty(number)
+    if os.fstat(number).st_mode & 0o170000 == 0o040000:
+        return
+    try:
+        syscalls.landlock_allow_path(ruleset, number, (wanted | rights.IOCTL_DEV * is_terminal) & handled)
+    except OSError:  # a pipe or a socket: those need no rule
+        pass
+
+
+def enter_outer_domain(domain: Domain) -> None:
+    try:
+        syscalls.drop_capabilities()
+        syscalls.prctl(syscalls.PR_SET_NO_NEW_PRIVS, 1)
+        syscalls.prctl(syscalls.PR_SET_CHILD_SUBREAPER, 1)
+        if domain.handled_network or domain.scoped:
+            outer = syscalls.landlock_ruleset(0, domain.handled_network, domain.scoped)
+            syscalls.landlock_restrict(outer)
+            os.close(outer)
+    except OSError as error:
+        raise StageError(f"this kernel does not take the Landlock rules: {error.strerror}")
+
+
+def _be_command(
+    plan: Plan, ruleset: int, status: int, closed: tuple[int, int], pipes: tuple[int, int], ready: Callable[[], object],
+) -> NoReturn:  # fmt: skip
+    """The fork that becomes the command. Whatever goes wrong is told, and nothing of it runs."""
+    domain = plan.domain
+    assert domain is not None
+    try:
+        for handle in closed:
+            os.close(handle)
+        os.chdir(domain.cwd)
+        set_limits(plan.stage.limits)
+        syscalls.landlock_restrict(ruleset, log_denials=domain.log_denials)
+        _load_filters(domain, *pipes)
+        ready()
+        set_signals(())
+        syscalls.close_from(3)
+        inner.become(plan.command, domain.environment)
+    except OSError as error:
+        tell(status, stage_error=f"the jail cannot be entered: {error.strerror}")
+    except StageError as error:
+        tell(status, stage_error=str(error))
+    finally:
+        os._exit(FAILED)
+
+
+def _load_filters(domain: Domain, listener: int, mind: int) -> None:
+    """The supervisor takes the listener out of this process, and this process gives it up: a dead supervisor must not leave it open."""
+    *plain, last = domain.filters
+    for program in plain:
+        syscalls.seccomp_load(program, listener=False)
+    held = syscalls.seccomp_load(last, listener=domain.supervised)
+    if domain.supervised:
+        os.write(listener, held.to_bytes(4))
+        if not os.read(mind, 1):
+            raise StageError("the supervisor could not be started")
+        os.close(held)
+
+
+def _stay(command: int, domain: Domain, status: int, report: int, go: int) -> int:
+    """The supervisor's life: out of the caller's process group, answering until the command ends."""
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+    for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP, signal.SIGCHLD}:
+        try:
+            signal.signal(number, signal.SIG_IGN)
+        except OSError:
+            pass
+    os.setsid()
+    supervisor = _take_listener(command, domain, status, report) if domain.supervised else None
+    os.write(go, b".")
+    os.close(go)
+    tell(status, child_pid=os.getpid())
+    code = _until_it_ends(command, supervisor)
+    tell(status, exit_code=code)
+    _end_the_rest()
+    return code
+
+
+def _take_listener(command: int, domain: Domain, status: int, report: int) -> Supervisor | None:
+    from agent_sandbox.launcher.supervisor.supervisor import Supervisor
+
+    number = os.read(report, 4)
+    if len(number) < 4:  # the command's process has said why
+        os._exit(FAILED)
+    process = syscalls.pidfd_open(command)
+    try:
+        listener = syscalls.pidfd_getfd(process, int.from_bytes(number))
+    except OSError as error:
+        tell(status, stage_error=f"the supervisor cannot look into the jail's processes: {error.strerror}")
+        os._exit(FAILED)
+    os.close(process)
+    return Supervisor(listener, domain.machine, domain.allowed)
+
+
+def _until_it_ends(command: int, supervisor: Supervisor | None) -> int:
+    """Its exit code. Orphans of the jail come to us, and are collected as well."""
+    process = syscalls.pidfd_open(command)
+    poll = select.poll()
+    poll.register(process, select.POLLIN)
+    if supervisor:
+        poll.register(supervisor.fileno(), select.POLLIN)
+    while True:
+        for number, events in poll.poll(COLLECT):
+            if number != process and supervisor:
+                supervisor.answer() if events & select.POLLIN else poll.unregister(number)
+        code = _reap(command)
+        if code is not None:
+            return code
+
+
+COLLECT = 5000  # milliseconds after which orphans are looked for
+
+
+def _reap(command: int) -> int | None:
+    while True:
+        try:
+            pid, status = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            return FAILED
+        if pid == 0:
+            return None
+        if pid == command:
+            code = os.waitstatus_to_exitcode(status)
+            return code if code >= 0 else 128 - code
+
+
+def _end_the_rest() -> None:
+    """All at once, so that none can start another meanwhile – but only where Landlock keeps our signals inside the domain: else to
+    kill `all` would be to kill everything of this user's."""
+    try:
+        os.kill(os.getppid(), 0)
+    except PermissionError:
+        try:
+            os.kill(-1, signal.SIGKILL)
+        except OSError:
+            pass
