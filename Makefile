@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 PYTEST_ARGS ?=
 BIN := .venv/bin
-PACKAGES := acl bubblewrap busybox gcc git libc6-dev libseccomp2 lmod mariadb-client-core mariadb-server-core munge procps \
+PACKAGES := acl bubblewrap busybox firejail gcc git libc6-dev libseccomp2 lmod mariadb-client-core mariadb-server-core munge procps \
     python3-venv shellcheck slurm-client slurmctld slurmd slurmdbd sudo tmux util-linux vim-tiny
 
 .PHONY: test lint packages install bench docs filters clean help

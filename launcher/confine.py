@@ -14,6 +14,7 @@ import signal
 
 from agent_sandbox.launcher import inner, rights, syscalls
 from agent_sandbox.launcher.guard import tell
+from agent_sandbox.launcher.processes import end_children
 from agent_sandbox.launcher.stage import StageError, set_limits, set_signals
 
 TYPE_CHECKING = False
@@ -158,9 +159,14 @@ def _load_filters(domain: Domain, listener: int, mind: int) -> None:
 
 
 def _stay(command: int, domain: Domain, status: int, report: int, go: int) -> int:
-    """The supervisor's life: out of the caller's process group, answering until the command ends."""
+    """The supervisor's life: out of the caller's process group, answering until the command ends, or the guard."""
+    guard = os.getppid()
+    signal.signal(signal.SIGTERM, lambda *_: _leave())
+    syscalls.prctl(syscalls.PR_SET_PDEATHSIG, signal.SIGTERM)
+    if os.getppid() != guard:
+        _leave()
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
-    for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP, signal.SIGCHLD}:
+    for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP, signal.SIGCHLD, signal.SIGTERM}:
         try:
             signal.signal(number, signal.SIG_IGN)
         except OSError:
@@ -224,9 +230,15 @@ def _reap(command: int) -> int | None:
             return code if code >= 0 else 128 - code
 
 
+def _leave() -> NoReturn:
+    """The guard is gone, and nobody but us is left to end the jail."""
+    _end_the_rest()
+    os._exit(FAILED)
+
+
 def _end_the_rest() -> None:
     """All at once, so that none can start another meanwhile – but only where Landlock keeps our signals inside the domain: else to
-    kill `all` would be to kill everything of this user's."""
+    kill `all` would be to kill everything of this user's. Whoever is the parent now, it is outside."""
     try:
         os.kill(os.getppid(), 0)
     except PermissionError:
@@ -234,3 +246,4 @@ def _end_the_rest() -> None:
             os.kill(-1, signal.SIGKILL)
         except OSError:
             pass
+    end_children()

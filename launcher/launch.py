@@ -30,7 +30,7 @@ from agent_sandbox.launcher.view import Carving, Kind, Mount, View, in_order
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
     from agent_sandbox.config.settings import Settings
     from agent_sandbox.launcher.backends.choose import Choice
@@ -120,7 +120,7 @@ def choose_for(case: Case, host: Host, *, remember: bool = False) -> Choice:
 
 
 def policy_for(case: Case, backend: Backend) -> Policy:
-    shape = backend.shape(case.host, sessions.room_of(case.host.uid, case.session))
+    shape = backend.shape(case.host, sessions.room_of(case.session))
     return resolve_policy(case.settings, case.host, case.disk, case.places, case.project, shape)
 
 
@@ -152,31 +152,32 @@ def open_audit(settings: Settings, places: Places, host: Host) -> Audit:
 
 
 def announce(case: Case, decision: Decision) -> None:
-    """One line on what was built; one each for what was put back and what is missing, also when quiet."""
+    """One line on what was built; one each for what was put back and what is missing, also when quiet.
+
+    Not said again: what somebody accepted by name; and when quiet the weak points that a backend always has.
+    """
+    quiet = case.settings.flag("sandbox.quiet")
     for clamp in case.settings.clamps:
         say(clamp.line(), "warning")
-    for line in gap_lines(decision.gaps, decision.backend.name):
-        say(line, "warning")
+    told = [gap for gap in decision.gaps if gap.property not in decision.policy.accepted and not (quiet and gap.weak)]
+    few = len(told) <= FEW  # of many only the names are told, in the one line: nobody reads six at every start
+    for gap in told if few else ():
+        say(gap.line(), "warning")
     for weakness in decision.policy.weaknesses:
         say(weakness.weak_line(), "warning")
-    if not case.settings.flag("sandbox.quiet"):
-        say(start_line(case, decision), "quiet")
+    if not quiet:
+        say(start_line(case, decision, () if few else told), "quiet")
+    elif not few:
+        say(f"{decision.backend.name}: {' · '.join(gap_names(told))}", "warning")
 
 
-def gap_lines(gaps: tuple[Gap, ...], backend: str) -> list[str]:
-    """A few are told in full; of many only the names, since nobody reads six lines at every start."""
-    if len(gaps) <= FEW:
-        return [gap.line() for gap in gaps]
-    missing, weak = (_names(one for one in gaps if one.weak == is_weak) for is_weak in (False, True))
-    parts = [*([f"not enforced here: {missing}"] if missing else []), *([f"weak points: {weak}"] if weak else [])]
-    return [f"{backend}: {'; '.join(parts)} (`agent-sandbox doctor` says why)"]
+def gap_names(gaps: Sequence[Gap]) -> list[str]:
+    missing, weak = (", ".join(dict.fromkeys(gap.property for gap in gaps if gap.weak == is_weak)) for is_weak in (False, True))
+    why = "`agent-sandbox doctor` says why"
+    return [*([f"not enforced: {missing} ({why})"] if missing else []), *([f"weak points: {weak}"] if weak else [])]
 
 
-def _names(gaps: Iterable[Gap]) -> str:
-    return ", ".join(dict.fromkeys(str(gap.property) for gap in gaps))
-
-
-def start_line(case: Case, decision: Decision) -> str:
+def start_line(case: Case, decision: Decision, gaps: Sequence[Gap]) -> str:
     policy = decision.policy
     network = f"network {policy.network.mode}" + (f" ({policy.network.why})" if policy.network.why else "")
     parts = [decision.backend.name, f"project {printable(policy.project)}", f"home {policy.home_mode}", network]
@@ -184,6 +185,7 @@ def start_line(case: Case, decision: Decision) -> str:
     above = repository_above(policy.project, case.disk)
     if above:
         parts.append(f"the repository {printable(above)} above it is not visible")
+    parts += gap_names(gaps)
     return " · ".join(parts)
 
 

@@ -6,7 +6,7 @@ import marshal
 
 from agent_sandbox.config.record import record, replace
 from agent_sandbox.launcher.audit import Log
-from agent_sandbox.launcher.plan import Data, Domain, Held, PathRule, Plan, Room, Stage
+from agent_sandbox.launcher.plan import Data, Domain, Held, Inner, PathRule, Plan, Room, Stage
 from agent_sandbox.launcher.policy import Limits
 from agent_sandbox.launcher.session import Session
 from agent_sandbox.launcher.view import Carve, Carving
@@ -26,7 +26,7 @@ class Orders:
 def pack(orders: Orders) -> bytes:
     plan, stage, domain = orders.plan, orders.plan.stage, orders.plan.domain
     parts: Any = (
-        _fields(replace(plan, stage=None, domain=None, room=None, data=())),
+        _fields(replace(plan, stage=None, domain=None, room=None, inner=None, data=())),
         [_fields(one) for one in plan.data],
         _fields(replace(stage, carves=(), held=(), limits=None, ignored_signals=tuple(map(int, stage.ignored_signals)))),
         [{**_fields(one), "carving": one.carving.value} for one in stage.carves],
@@ -34,6 +34,7 @@ def pack(orders: Orders) -> bytes:
         _fields(stage.limits),
         domain and _pack_domain(domain),
         plan.room and _fields(plan.room),
+        plan.inner and _fields(plan.inner),
         _fields(orders.session),
         _fields(orders.log),
     )  # fmt: skip
@@ -41,14 +42,14 @@ def pack(orders: Orders) -> bytes:
 
 
 def unpack(packed: bytes) -> Orders:
-    plan, data, stage, carves, held, limits, domain, room, session, log = marshal.loads(packed)
+    plan, data, stage, carves, held, limits, domain, room, inner, session, log = marshal.loads(packed)
     whole_stage = Stage(**{
         **stage, "held": tuple(Held(**one) for one in held), "limits": Limits(**limits),
         "carves": tuple(Carve(**{**one, "carving": Carving(one["carving"])}) for one in carves),
     })  # fmt: skip
     whole = Plan(**{
         **plan, "stage": whole_stage, "data": tuple(Data(**one) for one in data),
-        "domain": domain and _unpack_domain(domain), "room": room and Room(**room),
+        "domain": domain and _unpack_domain(domain), "room": room and Room(**room), "inner": inner and Inner(**inner),
     })  # fmt: skip
     return Orders(plan=whole, session=Session(**session), log=Log(**log))
 

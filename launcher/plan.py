@@ -91,6 +91,22 @@ class Domain:
 
 
 @record
+class Inner:
+    """What a second stage of ours does inside, where nothing of it may come before the backend."""
+
+    environment: dict[str, str]
+    cwd: str
+    filters: tuple[bytes, ...]
+    files: tuple[tuple[str, bytes], ...]  # made in the throw-away home
+    links: tuple[tuple[str, str], ...]  # as well: where, and what it says
+    copies: tuple[str, ...]  # files of home that the backend puts its own in the place of: read outside, written inside
+    shown: tuple[str, ...]  # the entries of / that stay; every other is hidden
+    checks: tuple[tuple[str, str], ...]  # paths, and what must be true of them before anything runs
+    isolated: bool
+    insists_on_pins: bool  # a directory that cannot be held in place stops the launch
+
+
+@record
 class Plan:
     backend: str
     command: tuple[str, ...]
@@ -103,6 +119,7 @@ class Plan:
     data: tuple[Data, ...] = ()
     domain: Domain | None = None
     room: Room | None = None
+    inner: Inner | None = None
 
     @property
     def argv(self) -> tuple[str, ...]:

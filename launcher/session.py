@@ -52,16 +52,17 @@ def new_name() -> str:
     return f"{os.getpid()}-{started(os.getpid())}-{os.urandom(8).hex()}"
 
 
-def room_of(uid: int, name: str) -> str:
-    """In /tmp, where there is as much space as anybody gets; known by the session's name, so that it can be swept."""
-    return f"/tmp/agent-sandbox-room-{uid}-{name}"
+def room_of(name: str) -> str:
+    """In /tmp, where there is as much space as anybody gets; known by the session's name, so that it can be swept; short, since
+    programs put sockets below it, whose paths have 107 bytes."""
+    return f"/tmp/agent-sandbox-{name.rpartition('-')[2][:12]}"
 
 
 def name_session(uid: int, name: str, facts: dict[str, Plain], *, has_room: bool) -> Session:
     """Nothing is made yet."""
     session_id = f"{name.rpartition('-')[2][:8]}{os.getpid()}"
     text = dumps({"id": session_id, "pid": os.getpid(), **facts}) + "\n"
-    room = room_of(uid, name) if has_room else ""
+    room = room_of(name) if has_room else ""
     return Session(id=session_id, directory=f"{base_directory(uid)}/{name}", text=text, room=room)
 
 
@@ -216,6 +217,6 @@ def sweep(uid: int) -> None:
     """Remove what sessions left that died together with their guard."""
     dead = [path for path, alive in sessions(uid) if not alive]
     for path in dead:
-        remove_tree(room_of(uid, os.path.basename(path)))
+        remove_tree(room_of(os.path.basename(path)))
         remove_tree(path)
         _try(os.rmdir, os.path.dirname(path))

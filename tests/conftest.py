@@ -56,6 +56,17 @@ def project(user: users.TestUser, tmp_path_factory: pytest.TempPathFactory) -> I
 
 
 @pytest.fixture
-def jail(copy: Path, user: users.TestUser, project: Path) -> Jail:
-    need("bwrap")
-    return Jail(copy=copy, user=user, project=project)
+def backend(request: pytest.FixtureRequest) -> str:
+    """The one that a suite is run with, where it is run with several; "" = as the settings say."""
+    return getattr(request, "param", os.environ.get("TRY_BACKEND", ""))
+
+
+@pytest.fixture
+def jail(copy: Path, user: users.TestUser, project: Path, backend: str) -> Jail:
+    if backend != "landlock":
+        need(backend or "bwrap")
+    jail = Jail(copy=copy, user=user, project=project)
+    if backend:
+        accepted = ["pids", "ipc", "users", "project-protect"]  # not said at every start, then
+        jail.configure(f'[sandbox]\nbackend = "{backend}"\naccept_gaps = {accepted}\n', "conf.d/backend.toml")
+    return jail

@@ -104,8 +104,9 @@ def _given_away(policy: Policy, host: Host) -> Iterator[Gap]:
         reason = f"this kernel's Landlock (ABI {host.landlock}) does not stop signals to your processes outside"
         yield Gap(property=Property.PIDS, reason=reason, fix="Linux 6.12")
     yield Gap(property=Property.USERS, reason="the names of all accounts can be read", fix="use bwrap")
-    if policy.limits.processes is not None and host.uid == 0:
-        yield Gap(property=Property.LIMITS, reason="the kernel does not count root's processes (limits.processes)")
+    if policy.limits.processes is not None:
+        reason = "the kernel does not count root's processes" if host.uid == 0 else "the kernel counts your processes outside too"
+        yield Gap(property=Property.LIMITS, reason=f"{reason} (limits.processes)", fix="use bwrap")
 
 
 def _weak_points(policy: Policy, host: Host) -> Iterator[Gap]:
@@ -135,7 +136,7 @@ def _domain(policy: Policy, host: Host) -> Domain:
         scoped=rights.scopes(host.landlock), log_denials=policy.log_denials and host.landlock >= rights.LOG_ABI,
         rules=rules, filters=(*base_filters(policy.syscalls, host.machine), mediated), supervised=supervised,
         allowed=Allowed(
-            writable=tuple(one.path for one in rules if one.rights & rights.MAKE_REG),
+            writable=tuple(one.path for one in rules if one.rights & rights.MAKE_REG and one.path != SHARED_MEMORY),  # no service of others
             readable=tuple(one.path for one in rules if one.rights & rights.READ_FILE and not one.rights & rights.MAKE_REG),
             sockets=policy.sockets, abstract=host.landlock >= rights.SCOPES_ABI, hosts=None if network == "open" else (),
         ),

@@ -124,7 +124,7 @@ def _shortcoming(case: Case, name: str, host: Host) -> str:
 def _row(one: Measured, measured: Measurement) -> Check:
     """A property that does not hold is a failure, unless it was named as a gap."""
     gaps = {gap.property for gap in measured.decision.gaps} if measured.decision else set()
-    named = not one.holds and one.property in gaps
+    named = one.holds is False and one.property in gaps
     return Check(name=one.name, ok=None if named else one.holds, found=one.found + (" (a gap, see choice)" if named else ""), notes=one.notes)
 
 

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Mapping
 
 from agent_sandbox.launcher.launch import decide, open_case
+from agent_sandbox.launcher.seeing.outline import outline
 from agent_sandbox.launcher.seeing.paste import is_ours, paste
 
 TYPE_CHECKING = False
@@ -22,7 +23,10 @@ def run(request: Request) -> int:
 
 
 def show(case: Case, decision: Decision) -> int:
-    text = json.dumps(as_data(case, decision), indent=2) + "\n" if case.request.json else paste(case, decision)
+    if case.request.json:
+        text = json.dumps(as_data(case, decision), indent=2) + "\n"
+    else:
+        text = paste(case, decision) if decision.backend.name == "bwrap" else outline(decision)
     sys.stdout.flush()
     sys.stdout.buffer.write(text.encode())  # as bytes: what is pasted must not depend on the locale
     sys.stdout.buffer.flush()
@@ -35,7 +39,11 @@ def as_data(case: Case, decision: Decision) -> dict[str, object]:
     values = decision.policy.environment.values
     shown = {name: value if is_ours(name, value, case, decision) else f"${name}" for name, value in values.items()}
     policy["environment"] = {**policy["environment"], "values": shown}
-    plan["options"] = _without_values(decision.plan.options, shown)
+    if decision.backend.name == "bwrap":
+        plan["options"] = _without_values(decision.plan.options, shown)
+    for part in ("domain", "inner"):
+        if plan.get(part):
+            plan[part] = {**plan[part], "environment": shown}
     return {
         "backend": decision.backend.name, "policy": policy, "plan": plan, "gaps": plain(decision.gaps),
         "clamps": plain(case.settings.clamps),

@@ -36,7 +36,7 @@ FILTERED = "2"  # Seccomp: a filter is loaded
 @record
 class Measured:
     name: str
-    holds: bool
+    holds: bool | None  # None = it could not be seen
     found: str
     property: Property | None = None  # a gap in it may be named: then nobody claimed that this holds
     notes: tuple[str, ...] = ()
@@ -127,6 +127,10 @@ def _row(name: str, holds: bool, words: str, otherwise: str, property: Property 
 
 def _privileges(seen: dict[str, str], outside: dict[str, str], decision: Decision) -> Iterator[Measured]:
     """What Landlock cannot take from the bounding set, no program gets back: there is no_new_privs."""
+    if "CapEff" not in seen and Property.PIDS in decision.policy.required:
+        for name in ("capabilities", "no_new_privs", "syscalls"):
+            yield Measured(name=name, holds=None, found="cannot be seen from inside: /proc is closed there, as sandbox.require wants it")
+        return
     names = ("CapEff", "CapPrm", "CapInh") if decision.backend.name == "landlock" else ("CapEff", "CapPrm", "CapInh", "CapBnd")
     left = [name for name in names if seen.get(name) != NO_CAPABILITIES]
     yield _row("capabilities", not left, "none", f"some are left: {' '.join(left)}")

@@ -10,6 +10,7 @@ import os
 import struct
 
 from agent_sandbox.launcher import syscalls
+from agent_sandbox.launcher.supervisor.call import signed
 from agent_sandbox.launcher.supervisor.files import AT_FDCWD, name_of, open_at, open_descriptor, real_path
 
 TYPE_CHECKING = False
@@ -76,17 +77,15 @@ def at_directory_with(position: int) -> Find:
     return find
 
 
-def at_directory_or_descriptor(call: Call) -> int:
+def or_by_descriptor(find: Find) -> Find:
     """The calls that set times take no path at all for the descriptor itself."""
-    return at_directory(call) if call.arguments[1] else by_descriptor(call)
+    return lambda call: find(call) if call.arguments[1] or signed(call.arguments[0]) == AT_FDCWD else by_descriptor(call)
 
 
 def for_utimensat(call: Call) -> int:
-    if call.arguments[1]:
-        return at_directory_with(3)(call)
-    if call.arguments[3] & 0xFFFF_FFFF:
+    if not call.arguments[1] and call.arguments[3] & 0xFFFF_FFFF:
         raise OSError(errno.EINVAL, "")
-    return by_descriptor(call)
+    return or_by_descriptor(at_directory_with(3))(call)
 
 
 # What to do: the arguments from `first` on
@@ -160,7 +159,7 @@ HANDLERS = {
     "fchownat": change(at_directory_with(4), owner(2)),
     "utime": change(by_path, seconds),
     "utimes": change(by_path, microseconds(1)),
-    "futimesat": change(at_directory_or_descriptor, microseconds(2)),
+    "futimesat": change(or_by_descriptor(at_directory), microseconds(2)),
     "utimensat": change(for_utimensat, nanoseconds),
     "setxattr": change(by_path, attribute),
     "lsetxattr": change(by_path_of_link, attribute),

@@ -93,7 +93,8 @@ class Call:
     def add_descriptor(self, ours: int, *, close_on_exec: bool) -> int:
         """A duplicate of ours among the caller's: its number there."""
         wanted = bytearray(_ADDITION.pack(self.id, 0, ours, 0, os.O_CLOEXEC if close_on_exec else 0))
-        return ioctl(self._listener, syscalls.NOTIF_ADDFD, wanted, True)  # of a bytearray, Python gives us what the kernel answered
+        number: int = ioctl(self._listener, syscalls.NOTIF_ADDFD, wanted, True)  # what the kernel answered; of bytes, it would be those
+        return number
 
     # Descriptors of ours that end with the call
 

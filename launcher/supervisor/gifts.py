@@ -68,7 +68,7 @@ def _writable_memory(call: Call, address: int) -> int:
 def _leave_room(call: Call) -> None:
     """A first descriptor could not be taken back if there were no room for the second."""
     most, _ = resource.prlimit(call.tid, resource.RLIMIT_NOFILE)
-    if most != resource.RLIM_INFINITY and len(os.listdir(b"/proc/%d/fd" % call.tid)) + 2 > most:
+    if most != resource.RLIM_INFINITY and sum(int(number) < most for number in os.listdir(b"/proc/%d/fd" % call.tid)) + 2 > most:
         raise OSError(errno.EMFILE, "")
 
 
@@ -78,11 +78,11 @@ def open_terminal(call: Call, reach: Reach) -> int:
         raise OSError(errno.EPERM, "")
     flags = call.arguments[2] & 0xFFFF_FFFF
     master = open_descriptor(call, call.arguments[0])
+    call.still_waits()
     seen = os.fstat(master)
     if not stat.S_ISCHR(seen.st_mode) or seen.st_rdev != MASTER:
         raise OSError(errno.ENOTTY, "")
     peer = call.hold(syscalls.open_peer(master, flags & PEER_FLAGS | os.O_NOCTTY | os.O_CLOEXEC))
-    call.still_waits()
     return call.add_descriptor(peer, close_on_exec=bool(flags & os.O_CLOEXEC))
 
 

@@ -1,6 +1,6 @@
 """Runs every act that it is given, all at once, and prints as JSON how each ended. Runs in the jail and, as the control, outside it.
 
-    python3 -I acts.py < [{"name": …, "argv": […], "env": {…}}, …]
+    python3 -I acts.py '[{"name": …, "argv": […], "env": {…}, "patience": seconds}, …]'
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 
 
 def start(argv: list[str], env: dict[str, str]) -> subprocess.Popen[str] | str:
@@ -19,12 +20,12 @@ def start(argv: list[str], env: dict[str, str]) -> subprocess.Popen[str] | str:
         return str(error)
 
 
-def end(process: subprocess.Popen[str] | str) -> tuple[bool, str]:
+def end(process: subprocess.Popen[str] | str, deadline: float) -> tuple[bool, str]:
     """Did it work, and what was said."""
     if isinstance(process, str):
         return False, process
     try:
-        out, err = process.communicate(timeout=20)
+        out, err = process.communicate(timeout=max(0.1, deadline - time.monotonic()))
     except subprocess.TimeoutExpired:
         process.kill()
         out, err = process.communicate()
@@ -32,5 +33,8 @@ def end(process: subprocess.Popen[str] | str) -> tuple[bool, str]:
 
 
 if __name__ == "__main__":
-    started = {act["name"]: start(act["argv"], act["env"]) for act in json.loads(sys.argv[1])}
-    print(json.dumps({name: end(process) for name, process in started.items()}))
+    begun = time.monotonic()
+    acts = json.loads(sys.argv[1])
+    started = [start(act["argv"], act["env"]) for act in acts]
+    ended = [end(process, begun + act["patience"]) for process, act in zip(started, acts, strict=True)]
+    print(json.dumps({act["name"]: how for act, how in zip(acts, ended, strict=True)}))

@@ -65,11 +65,10 @@ class Keeper:
         """Directories, files, and the places where programs look for them."""
         places = self.places
         for path, owner in (
-            (places.etc, "slurm"), (places.client, "root"), (places.key, "munge"), (places.munge, "munge"),
-            (places.database, "slurm"), (places.state, "slurm"), (places.spool, "root"), (places.log, "root"),
+            (places.etc, "root"), (places.client, "root"), (places.key, "munge"), (places.munge, "munge"),
+            (places.database, "slurm"), (places.state, "root"), (places.spool, "root"), (places.log, "root"),
         ):  # fmt: skip
             make_directory(path, owner)
-        places.log.chmod(0o1777)
         self.write_files()
         Path("/run/munge").mkdir(exist_ok=True)
         run("/bin/mount", "-t", "tmpfs", "-o", f"mode=700,uid={uid('slurm')},gid={gid('slurm')}", "none", str(places.database))
@@ -84,7 +83,7 @@ class Keeper:
         write(places.etc / "cgroup.conf", settings.cgroup_conf())
         write(places.client / "slurm.conf", settings.client_conf(places))
         write(places.client / "cgroup.conf", settings.cgroup_conf())
-        write(places.etc / "slurmdbd.conf", settings.slurmdbd_conf(places, ports), owner="slurm", mode=0o600)
+        write(places.etc / "slurmdbd.conf", settings.slurmdbd_conf(places, ports), mode=0o600)
         write(places.key / "munge.key", random.SystemRandom().randbytes(64).hex(), owner="munge", mode=0o400)
 
     def start_all(self) -> None:
@@ -118,7 +117,7 @@ class Keeper:
         self.change("add", "account", names, "Description=tests", "Organization=tests", *more)
 
     def start(self, name: str) -> None:
-        owner = {"munged": "munge", "slurmd": "root"}.get(name, "slurm")
+        owner = {"munged": "munge", "mariadbd": "slurm"}.get(name, "root")  # as root, mariadbd would want to be asked twice
         log = (self.places.log / f"{name}.out").open("ab")
         self.running[name] = subprocess.Popen(
             self.command(name), user=owner, group=owner, extra_groups=[], preexec_fn=die_with_parent, start_new_session=True,

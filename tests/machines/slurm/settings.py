@@ -87,11 +87,12 @@ class Ports:
 
 
 def slurm_conf(places: Places, ports: Ports, host: str, memory: int) -> str:
+    """Slurm belongs to root: that user is known in every jail, so what keeps Slurm out of reach there is not a missing name."""
     node = f"CPUs={CPUS} Boards=1 SocketsPerBoard=1 CoresPerSocket={CPUS} ThreadsPerCore=1 RealMemory={memory}"
     return f"""\
 ClusterName={CLUSTER}
 SlurmctldHost={host}(127.0.0.1)
-SlurmUser=slurm
+SlurmUser=root
 AuthType=auth/munge
 SlurmctldPort={ports.controller}
 SlurmdPort={ports.node}
@@ -142,7 +143,7 @@ AuthType=auth/munge
 DbdHost=localhost
 DbdAddr=127.0.0.1
 DbdPort={ports.accounting}
-SlurmUser=slurm
+SlurmUser=root
 LogFile={places.log}/slurmdbd
 PidFile={places.state}/slurmdbd.pid
 StorageType=accounting_storage/mysql

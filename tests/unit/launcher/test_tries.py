@@ -52,8 +52,13 @@ def remember(name: str, host: Host, state: Path) -> Path:
 
 def runs_again(name: str, host: Host, state: Path, monkeypatch: pytest.MonkeyPatch) -> bool:
     """Is the backend run, or is the record believed?"""
-    ran = []
-    monkeypatch.setattr(tries, f"run_{name}", lambda _host: ran.append(name) or "")
+    ran: list[Host] = []
+
+    def run(asked: Host) -> str:
+        ran.append(asked)
+        return ""
+
+    monkeypatch.setattr(tries, f"run_{name}", run)
     assert try_backend(name, host, str(state)) == Tried(backend=name, problem="")
     return bool(ran)
 

@@ -7,64 +7,13 @@ without a filter; with the filter; and with the filter's errors all replaced by 
 from __future__ import annotations
 
 import errno
-import os
-import struct
-import subprocess
-from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
 from agent_sandbox.launcher.seccomp.extra import deny_filter
 from agent_sandbox.launcher.seccomp.filters import ready_filter
 from agent_sandbox.launcher.seccomp.numbers import number_of
-from tests.unit.launcher.seccomp.simulator import ERRNO
-
-MACHINE = os.uname().machine
-SOURCE = Path(__file__).parents[3] / "machines/attempt.c"
-MARK = errno.EDOTDOT
-HIGH = 0xDEADBEEF << 32
-
-x86_only = pytest.mark.skipif(MACHINE != "x86_64", reason="other machines have neither int 0x80 nor x32")
-
-
-class Result(NamedTuple):
-    value: int
-    error: int
-
-
-class Kernel(NamedTuple):
-    program: Path
-    folder: Path
-
-    def attempt(self, code: bytes | None, how: str, call: str | int, *arguments: int) -> Result:
-        path = self.folder / "filter"
-        path.write_bytes(code or b"")
-        number = call if isinstance(call, int) else number_of(call, MACHINE)
-        words = (str(self.program), str(path) if code else "-", how, str(number), *map(str, arguments))
-        done = subprocess.run(words, capture_output=True, text=True, timeout=20, check=False)
-        assert (done.returncode, done.stderr) == (0, "")  # it got as far as the call
-        return Result(*map(int, done.stdout.split()))
-
-
-@pytest.fixture(scope="session")
-def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("attempt") / "attempt"
-    subprocess.run(("gcc", "-Wall", "-Werror", "-O1", "-o", str(path), str(SOURCE)), check=True)
-    return path
-
-
-@pytest.fixture
-def kernel(program: Path, tmp_path: Path) -> Kernel:
-    return Kernel(program, tmp_path)
-
-
-def marked(code: bytes) -> bytes:
-    """The same filter, with MARK for every error."""
-    instructions = list(struct.iter_unpack("<HBBI", code))
-    changed = [(*i[:3], ERRNO | MARK) if i[0] == 0x06 and i[3] >> 16 == ERRNO >> 16 else i for i in instructions]
-    return b"".join(struct.pack("<HBBI", *instruction) for instruction in changed)
-
+from tests.unit.launcher.seccomp.kernel import HIGH, MACHINE, MARK, Kernel, Result, marked, x86_only
 
 REFUSED = [
     ("native", "io_uring_setup", (1, 0), errno.ENOSYS),

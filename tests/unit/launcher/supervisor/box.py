@@ -7,6 +7,7 @@ supervisor does not refuse, the kernel does for it.
 
 from __future__ import annotations
 
+import ctypes
 import os
 import pickle
 import select
@@ -21,7 +22,7 @@ from typing import Any
 
 from agent_sandbox.launcher import syscalls
 from agent_sandbox.launcher.seccomp.extra import ALLOW, EQUAL, LOAD, RETURN, instruction, own_calls_only
-from agent_sandbox.launcher.seccomp.numbers import number_of, numbers_of
+from agent_sandbox.launcher.seccomp.numbers import number_of, numbers_of, read_numbers
 from agent_sandbox.launcher.supervisor.allowed import Allowed
 from agent_sandbox.launcher.supervisor.attributes import HANDLERS
 from agent_sandbox.launcher.supervisor.supervisor import Supervisor
@@ -36,8 +37,8 @@ SECONDS = 60
 Act = Callable[[], Any]
 
 
-def notify_filter() -> bytes:
-    whole = numbers_of(("connect", "inotify_add_watch", *HANDLERS), MACHINE)
+def notify_filter(also: Sequence[str]) -> bytes:
+    whole = numbers_of(("connect", "inotify_add_watch", *HANDLERS, *also), MACHINE)
     code = own_calls_only(MACHINE)
     for number in whole:
         code += instruction(EQUAL, number, otherwise=1) + instruction(RETURN, NOTIFY)
@@ -62,8 +63,9 @@ class Box:
     sockets: Sequence[Path] = ()
     abstract: bool = True
     hosts: tuple[tuple[str, int], ...] | None = None
+    also: Sequence[str] = ()  # calls that a jail does not hand over
     before: Act = field(default=lambda: None)  # done by the caller before the filter is on
-    watcher: Callable[[Supervisor], Any] = field(default=lambda supervisor: None)  # asked of the supervisor's process at the end
+    watcher: Callable[[Supervisor], Any] = field(default=lambda supervisor: None)  # asked of the supervisor's process before and after
 
     @property
     def allowed(self) -> Allowed:
@@ -75,7 +77,7 @@ class Box:
         return self.look(act)[0]
 
     def look(self, act: Act) -> tuple[Any, Any]:
-        """As `run`, and what the watcher saw."""
+        """As `run`, and what the watcher saw before and after."""
         code, answer, seen = in_child(lambda: self._supervise(act), self.user)
         if isinstance(answer, BaseException):
             raise answer
@@ -97,7 +99,7 @@ class Box:
         caller = os.fork()
         if caller == 0:
             os.close(let_go)
-            _call(self.before, act, tell, go, answer)
+            self._call(act, tell, go, answer)
         for end in (tell, go, answer):
             os.close(end)
         number = int.from_bytes(os.read(told, 4), "little")
@@ -105,11 +107,28 @@ class Box:
         listener = syscalls.pidfd_getfd(handle, number)
         supervisor = Supervisor(listener, MACHINE, self.allowed)
         os.close(handle)
+        before = self.watcher(supervisor)
         os.write(let_go, b"x")
         said = _serve(supervisor, answers)
-        seen = self.watcher(supervisor)
+        seen = before, self.watcher(supervisor)
         _, status = os.waitpid(caller, 0)
         return os.waitstatus_to_exitcode(status), pickle.loads(said), seen  # noqa: S301 - our own child
+
+    def _call(self, act: Act, tell: int, go: int, answer: int) -> None:
+        """Never returns."""
+        try:
+            self.before()
+            syscalls.prctl(syscalls.PR_SET_NO_NEW_PRIVS, 1)
+            listener = syscalls.seccomp_load(notify_filter(self.also), listener=True)
+            os.write(tell, listener.to_bytes(4, "little"))
+            os.read(go, 1)
+            os.close(listener)  # else we would wait for ever for a supervisor that is dead
+            outcome = _outcome(act)
+        except BaseException:
+            traceback.print_exc()
+            os._exit(3)
+        _write(answer, pickle.dumps(outcome))
+        os._exit(0)
 
 
 def _serve(supervisor: Supervisor, answers: int) -> bytes:
@@ -127,23 +146,6 @@ def _serve(supervisor: Supervisor, answers: int) -> bytes:
             if not part:
                 return said
     raise TimeoutError("the caller hangs")
-
-
-def _call(before: Act, act: Act, tell: int, go: int, answer: int) -> None:
-    """Never returns."""
-    try:
-        before()
-        syscalls.prctl(syscalls.PR_SET_NO_NEW_PRIVS, 1)
-        listener = syscalls.seccomp_load(notify_filter(), listener=True)
-        os.write(tell, listener.to_bytes(4, "little"))
-        os.read(go, 1)
-        os.close(listener)  # else we would wait for ever for a supervisor that is dead
-        outcome = _outcome(act)
-    except BaseException:
-        traceback.print_exc()
-        os._exit(3)
-    _write(answer, pickle.dumps(outcome))
-    os._exit(0)
 
 
 def _outcome(act: Act) -> Any:
@@ -204,3 +206,14 @@ def error_of(act: Act) -> int:
     except OSError as error:
         return error.errno or -1
     return 0
+
+
+NUMBERS = read_numbers(MACHINE)  # before a test leaves no descriptor for it
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def raw(name: str, *arguments: int | bytes | ctypes.Array[Any] | None) -> int:
+    """A system call as the kernel knows it: 0, or the number of the error."""
+    number = NUMBERS[name]
+    words = [ctypes.c_long(one) if isinstance(one, int) else one for one in arguments]
+    return ctypes.get_errno() if _libc.syscall(ctypes.c_long(number), *words) < 0 else 0
