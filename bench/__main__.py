@@ -1,4 +1,4 @@
-"""`python -m bench launch [--rounds N]`, `python -m bench work`: which measurement to run."""
+"""`python -m bench launch [--rounds N] [--backend all]`, `python -m bench work`: which measurement to run."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ BENCHES = {"launch": "what a launch costs, and where the time goes", "work": "wh
 
 def main(argv: list[str]) -> int:
     if not argv or argv[0] not in BENCHES:
-        print("usage: python -m bench NAME [--rounds N]\n" + "\n".join(f"  {name:8} {text}" for name, text in BENCHES.items()))
+        print("usage: python -m bench NAME [--rounds N] [--backend all]\n" + "\n".join(f"  {name:8} {text}" for name, text in BENCHES.items()))
         return 2
     return int(importlib.import_module(f"bench.{argv[0]}").main(argv[1:]))
 

@@ -15,6 +15,10 @@ HERE = Path(__file__).resolve().parent
 
 def main(argv: list[str]) -> int:
     rounds = int(argv[argv.index("--rounds") + 1]) if "--rounds" in argv else 40
+    if "--backend" in argv:
+        from bench.backends import main as compare
+
+        return compare(rounds)
     with make_place() as jail:
         scripts = jail.copy / "bench"
         shutil.copytree(HERE, scripts, ignore=shutil.ignore_patterns("__pycache__"))

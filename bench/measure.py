@@ -73,6 +73,22 @@ def imports():
     return {name: cost for cost, name in dear}
 
 
+def bare_firejail():
+    """The plan's own firejail without us: the same options, no stage inside."""
+    plan = decide(open_case(parse(["--backend", "firejail", "--", "true"]))).plan
+    return spawn([plan.program, *plan.words, "/usr/bin/true"])
+
+
+def compare():
+    commands = {
+        "python3 -I -S -c pass": spawn([PYTHON, "-I", "-S", "-c", "pass"]),
+        "bwrap, same mounts": bare_bwrap(),
+        "firejail, same options": bare_firejail(),
+        **{f"agent-sandbox, {name}": spawn([PROGRAM, "--backend", name, "--", "true"]) for name in ("bwrap", "firejail", "landlock")},
+    }
+    print(json.dumps({"times": in_turn(commands, ROUNDS)}))
+
+
 def main():
     commands = {
         "true": spawn(["/usr/bin/true"]),
@@ -83,4 +99,4 @@ def main():
     print(json.dumps({"times": in_turn(commands, ROUNDS), "phases": phases(), "imports": imports()}))
 
 
-main()
+compare() if "backends" in sys.argv else main()

@@ -13,18 +13,17 @@ import select
 import signal
 
 from agent_sandbox.launcher import inner, rights, syscalls
-from agent_sandbox.launcher.guard import tell
 from agent_sandbox.launcher.processes import end_children
 from agent_sandbox.launcher.stage import StageError, set_limits, set_signals
+from agent_sandbox.launcher.status import tell
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import NoReturn
 
-    from agent_sandbox.launcher.supervisor.supervisor import Supervisor
-
     from agent_sandbox.launcher.plan import Domain, PathRule, Plan, Room
+    from agent_sandbox.launcher.supervisor.supervisor import Supervisor
 
 STANDARD_FILES = (0, 1, 2)
 FAILED = 125

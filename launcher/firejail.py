@@ -15,10 +15,10 @@ from agent_sandbox.config.record import replace
 from agent_sandbox.launcher.backends.bwrap import GROUP_SIGNALS
 from agent_sandbox.launcher.backends.firejail import ORDERS_FD, PIN, PROFILE_FD, check_path
 from agent_sandbox.launcher.confine import make_room
-from agent_sandbox.launcher.guard import tell
 from agent_sandbox.launcher.plan import Data
 from agent_sandbox.launcher.say import say
 from agent_sandbox.launcher.stage import StageError, place_files, set_signals
+from agent_sandbox.launcher.status import tell
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import time
 
 from agent_sandbox.config.errors import UserError
@@ -16,8 +17,10 @@ from agent_sandbox.launcher import processes, stage, syscalls
 from agent_sandbox.launcher.audit import Audit
 from agent_sandbox.launcher.handover import SIZE
 from agent_sandbox.launcher.orders import unpack
+from agent_sandbox.launcher.probe import find_program
 from agent_sandbox.launcher.processes import children, end_children
 from agent_sandbox.launcher.session import close_session, make_session
+from agent_sandbox.launcher.status import tell
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,6 +38,7 @@ def run_guard(hear: int, status: int, launcher: int) -> int:
     syscalls.prctl(syscalls.PR_SET_PDEATHSIG, signal.SIGTERM)
     syscalls.prctl(syscalls.PR_SET_CHILD_SUBREAPER, 1)
     tell(status, landlock=syscalls.landlock_abi(), notify=int(syscalls.can_notify()))
+    _load_ahead()
     told = _hear(hear)
     if os.getppid() != launcher or not told:
         return FAILED
@@ -49,6 +53,15 @@ def run_guard(hear: int, status: int, launcher: int) -> int:
         close_session(orders.session)
         if os.getppid() != launcher:
             _log_the_end(orders)
+
+
+def _load_ahead() -> None:
+    """What a Landlock jail needs, while the launcher is busy, where there will probably be one."""
+    if "landlock" in sys.argv or not find_program("bwrap"):
+        from agent_sandbox.launcher import confine
+        from agent_sandbox.launcher.supervisor import supervisor
+
+        del confine, supervisor
 
 
 def _hear(pipe: int) -> bytes:
@@ -114,16 +127,6 @@ def _starter(backend: str) -> Callable[[Plan, int, dict[str, str], Callable[[], 
 
         return firejail.become
     return stage.become
-
-
-def tell(status: int, **facts: str | int) -> None:
-    """One line of words and numbers; `_` stands for `-` in a name."""
-    from agent_sandbox.launcher.jsonline import dumps
-
-    try:
-        os.write(status, dumps({name.replace("_", "-"): value for name, value in facts.items()}).encode() + b"\n")
-    except OSError:  # the launcher is gone
-        pass
 
 
 def _wait(jail: int, launcher: int, status: int, plan: Plan) -> int:

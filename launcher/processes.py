@@ -19,6 +19,14 @@ def children(pid: int) -> list[int]:
         return []
 
 
+def oldest_descendant(pid: int, generations: int) -> int | None:
+    """Of the oldest child the oldest child, and so on."""
+    here: int | None = pid
+    for _ in range(generations):
+        here = next(iter(children(here)), None) if here else None
+    return here
+
+
 def scan_children(pid: int) -> list[int]:
     """The same by looking at every process."""
     found = []
@@ -62,7 +70,16 @@ def _stat(pid: str) -> list[bytes]:
 
 
 def end_children() -> None:
-    """Kill and collect until no child is left: killing a jail's first process ends all the others."""
+    """Kill and collect until no child is left: killing a jail's first process ends all the others.
+
+    First those processes, which are our children's: a backend that sees its jail end puts its own affairs in order (firejail has
+    files in /run), and one that is killed does not.
+    """
+    firsts = [first for backend in children(os.getpid()) for first in children(backend)]
+    for pid in firsts:
+        kill(pid, signal.SIGKILL)
+    if firsts:
+        signal.sigtimedwait({signal.SIGCHLD}, AGAIN)
     while True:
         try:
             while os.waitpid(-1, os.WNOHANG)[0]:

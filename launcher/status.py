@@ -7,6 +7,11 @@ from __future__ import annotations
 
 import os
 
+from agent_sandbox.launcher.jsonline import dumps
+from agent_sandbox.launcher.processes import oldest_descendant
+
+BELOW_MONITOR = 2  # firejail's own first process inside, and our stage there
+
 
 class Status:
     def __init__(self, pipe: int) -> None:
@@ -44,8 +49,15 @@ class Status:
         return self.number(name)
 
     def first_process(self) -> int | None:
-        """The jail's process 1, by its number outside."""
-        return self.number("child-pid")
+        """The command's parent in the jail, by its number outside."""
+        found, monitor = self.number("child-pid"), self.number("monitor-pid")
+        if found is None and monitor is not None and self.is_inside():
+            found = oldest_descendant(monitor, BELOW_MONITOR)
+        return found
+
+    def is_inside(self) -> bool:
+        """Has our stage inside a backend that reports nothing itself got as far as the command?"""
+        return self.number("inside") is not None
 
     def exit_code(self) -> int | None:
         """The command's; None = it never started, or the backend was killed."""
@@ -63,3 +75,11 @@ class Status:
 
                 return str(json.loads(line)["stage-error"])
         return ""
+
+
+def tell(status: int, **facts: str | int) -> None:
+    """One line of words and numbers; `_` stands for `-` in a name."""
+    try:
+        os.write(status, dumps({name.replace("_", "-"): value for name, value in facts.items()}).encode() + b"\n")
+    except OSError:  # the launcher is gone
+        pass

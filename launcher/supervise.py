@@ -159,6 +159,8 @@ class _Watch:
     def _outcome(self, ended: int) -> Outcome:
         """`ended` is the guard's exit code; negative = it was killed."""
         code, problem = self._status.exit_code(), self._status.stage_error()
+        if code is None and ended >= 0 and self._status.is_inside():
+            code = ended  # a backend that says it only by its own
         if self._status.timed_out():
             return Outcome(code=TIMED_OUT, started=True, timed_out=True)
         if self._ended_by:

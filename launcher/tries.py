@@ -164,19 +164,23 @@ def _is_remembered(name: str, host: Host, state: str) -> bool:
 
 
 def _remember(name: str, host: Host, state: str) -> None:
-    """Whole or not at all; a home that cannot be written costs the time of another run, nothing else."""
+    """Written in place, so that nobody who is killed leaves half a file of another name: half a record is not believed.
+
+    Where home cannot be written, or another launch is just writing the same, it costs the time of another run and nothing else.
+    """
     path = _record(name, host, state)
-    new = f"{path}.{os.getpid()}"
+    _remove(path)
     try:
         os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
-        handle = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-        try:
-            os.write(handle, depends_on(name, host))
-        finally:
-            os.close(handle)
-        os.replace(new, path)
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     except (OSError, ValueError):
-        _remove(new)
+        return
+    try:
+        os.write(handle, depends_on(name, host))
+    except OSError:
+        pass
+    finally:
+        os.close(handle)
 
 
 def _forget(name: str, host: Host, state: str) -> None:

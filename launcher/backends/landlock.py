@@ -8,14 +8,13 @@ own, which Java, debuggers and `ps` need – and `ipc` – then there is no /dev
 
 from __future__ import annotations
 
-from agent_sandbox.launcher.seccomp.mediated import mediated_filter
-
 from agent_sandbox.config.record import replace
 from agent_sandbox.launcher import rights
 from agent_sandbox.launcher.backends.filters import base_filters
 from agent_sandbox.launcher.backends.rooms import furnish, place_of
 from agent_sandbox.launcher.plan import Domain, PathRule, Plan, Stage
 from agent_sandbox.launcher.policy import Access, Gap, Masking, Property, Rooms, Shape
+from agent_sandbox.launcher.seccomp.mediated import mediated_filter
 from agent_sandbox.launcher.supervisor.allowed import Allowed
 from agent_sandbox.launcher.view import Carving, Kind
 

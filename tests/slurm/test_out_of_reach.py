@@ -161,14 +161,15 @@ def abstract_listener() -> Iterator[str]:
 
 def try_all(site: Site, acts: list[Act], options: tuple[str, ...] | None) -> dict[str, tuple[bool, str]]:
     """How each act ended: inside with `options`, outside without."""
-    command = (PYTHON, "-I", str(site.jail.project / "acts.py"), json.dumps([asdict(act) for act in acts]))
+    patience = {"patience": 30} if options is None else {}
+    command = (PYTHON, "-I", str(site.jail.project / "acts.py"), json.dumps([asdict(act) | patience for act in acts]))
     done = site.outside(*command) if options is None else site.inside(*command, options=options)
     assert done.code == 0, done.err
     return {name: (worked, said) for name, (worked, said) in json.loads(done.out).items()}
 
 
-def jobs(site: Site) -> str:
-    return site.slurm.run(site.jail.user, "squeue", "--noheader", "--states=all", "--format=%i", "--me", "--sort=i").stdout
+def jobs(site: Site) -> set[str]:
+    return set(site.slurm.run(site.jail.user, "squeue", "--noheader", "--states=all", "--format=%i", "--me").stdout.split())
 
 
 @pytest.mark.parametrize("network", ["isolated", "open"])
@@ -180,13 +181,14 @@ def test_slurm_and_munge_are_out_of_reach(site: Site, backend: str, network: str
     own = Act("a socket of one's own", python(OWN_SOCKET, str(project / "own")))
     with running_job(site) as stepd, abstract_listener() as abstract:
         acts = [*commands(project), *credentials(project, stepd, abstract), own]
-        inside = try_all(site, acts, ("--backend", backend, "--network", network))
         before = jobs(site)
+        inside = try_all(site, acts, ("--backend", backend, "--network", network))
+        assert jobs(site) == before
         outside = try_all(site, acts, None)
     assert {name: said for name, (worked, said) in outside.items() if not worked} == {}
     assert {name: said for name, (worked, said) in inside.items() if worked} == {own.name: ""}
     assert inside.keys() == outside.keys() == {act.name for act in acts}
-    assert len(jobs(site).split()) - len(before.split()) == 5  # four of sbatch and one of srun, by the control
+    assert len(jobs(site)) - len(before) == 5  # four of sbatch and one of srun
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
