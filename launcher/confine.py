@@ -160,10 +160,10 @@ def _load_filters(domain: Domain, listener: int, mind: int) -> None:
 def _stay(command: int, domain: Domain, status: int, report: int, go: int) -> int:
     """The supervisor's life: out of the caller's process group, answering until the command ends, or the guard."""
     guard = os.getppid()
-    signal.signal(signal.SIGTERM, lambda *_: _leave())
+    signal.signal(signal.SIGTERM, lambda *_: _leave(domain))
     syscalls.prctl(syscalls.PR_SET_PDEATHSIG, signal.SIGTERM)
     if os.getppid() != guard:
-        _leave()
+        _leave(domain)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
     for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP, signal.SIGCHLD, signal.SIGTERM}:
         try:
@@ -177,7 +177,7 @@ def _stay(command: int, domain: Domain, status: int, report: int, go: int) -> in
     tell(status, child_pid=os.getpid())
     code = _until_it_ends(command, supervisor)
     tell(status, exit_code=code)
-    _end_the_rest()
+    _end_the_rest(domain)
     return code
 
 
@@ -229,18 +229,16 @@ def _reap(command: int) -> int | None:
             return code if code >= 0 else 128 - code
 
 
-def _leave() -> NoReturn:
+def _leave(domain: Domain) -> NoReturn:
     """The guard is gone, and nobody but us is left to end the jail."""
-    _end_the_rest()
+    _end_the_rest(domain)
     os._exit(FAILED)
 
 
-def _end_the_rest() -> None:
+def _end_the_rest(domain: Domain) -> None:
     """All at once, so that none can start another meanwhile – but only where Landlock keeps our signals inside the domain: else to
-    kill `all` would be to kill everything of this user's. Whoever is the parent now, it is outside."""
-    try:
-        os.kill(os.getppid(), 0)
-    except PermissionError:
+    kill `all` would be to kill everything of this user's. That a signal to our parent is refused does not tell: it may be root's."""
+    if domain.scoped & rights.SCOPE_SIGNALS:
         try:
             os.kill(-1, signal.SIGKILL)
         except OSError:

@@ -92,7 +92,7 @@ def orders_for(plan: Plan, hidden: tuple[str, ...], lines: tuple[str, ...]) -> d
     checks = [(path, check, _identity(path)) for path, check in inner.checks if check != "pinned" or f"read-write {path}" in lines]
     spaces = (*NAMESPACES, "net") if inner.isolated else NAMESPACES
     return {
-        "command": plan.command, "environment": inner.environment, "cwd": inner.cwd, "filters": inner.filters,
+        "command": plan.command, "environment": inner.environment, "cwd": inner.cwd, "home": inner.home, "filters": inner.filters,
         "files": (*inner.files, *_copies(inner)), "links": inner.links, "limits": dict(stage.limits.__dict__),
         "checks": (*checks, *((path, "hidden", _identity(path)) for path in hidden)),
         "scope_signals": stage.scope_signals, "scope_abstract_sockets": stage.scope_abstract_sockets,

@@ -19,7 +19,7 @@ else:
 
 FAILED = 125
 NOT_DUMPABLE = 4, 0  # PR_SET_DUMPABLE: nothing inside may look into this process
-SKELETON = (".bashrc", ".inputrc", ".zshrc", ".cshrc")
+SKELETON = (".bashrc", ".zshrc", ".cshrc")  # what firejail puts into a home of its own
 
 
 class Problem(Exception):
@@ -66,13 +66,12 @@ def check_namespaces(outside: list[tuple[str, str]]) -> None:
 
 def fill_home(told: dict[str, Any]) -> None:
     """Our own files in the place of firejail's, where home is a throw-away one that can be written."""
-    home = told["environment"]["HOME"]
-    made = dict(told["files"])
-    if not any(check == "scratch" and path == home for path, check, _ in told["checks"]) or not os.access(home, os.W_OK):
+    home = told["home"]
+    if not home or not os.access(home, os.W_OK):
         return
     for name in SKELETON:
         remove(f"{home}/{name}")
-    for path, content in made.items():
+    for path, content in told["files"]:
         remove(path)
         os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
         with open(path, "wb", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
@@ -134,7 +133,10 @@ def check_hidden(path: str, outside: tuple[int, int], mounted: frozenset[str]) -
 
 
 def check_scratch(path: str, outside: tuple[int, int], mounted: frozenset[str]) -> None:
-    found = os.stat(path)
+    try:
+        found = os.stat(path)
+    except FileNotFoundError:
+        return
     if (found.st_dev, found.st_ino) == outside:
         raise Problem(f"{path}: firejail did not make it private")
 

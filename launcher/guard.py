@@ -145,16 +145,20 @@ def _wait(jail: int, launcher: int, status: int, plan: Plan) -> int:
                 break
             asked, deadline = True, time.monotonic() + GRACE
             tell(status, timed_out=str(seconds))
-            _ask_to_end([jail] if plan.backend == "landlock" else children(jail))
+            _ask_to_end(jail, plan.backend)
     return FAILED
 
 
-def _ask_to_end(first_processes: list[int]) -> None:
-    """The command is the first child of the jail's first process, which is the backend itself or its child."""
-    for first in first_processes:
-        for command in children(first)[:1]:
-            processes.kill(command, signal.SIGTERM)
-            processes.kill(command, signal.SIGCONT)
+# How many generations the command comes after the process that we started: below Landlock it is its child, in firejail there
+# are a first process of firejail's and our own stage between the two.
+GENERATIONS = {"landlock": 1, "bwrap": 2, "firejail": 3}
+
+
+def _ask_to_end(jail: int, backend: str) -> None:
+    command = processes.oldest_descendant(jail, GENERATIONS[backend])
+    if command:
+        processes.kill(command, signal.SIGTERM)
+        processes.kill(command, signal.SIGCONT)
 
 
 def _reap(jail: int) -> int | None:

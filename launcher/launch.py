@@ -44,7 +44,6 @@ if TYPE_CHECKING:
     from agent_sandbox.launcher.supervise import Outcome
     from agent_sandbox.launcher.view import Carve
 
-FEW = 2  # gaps that are told in full at the start
 MOST_ARGUMENTS = 1 << 21  # bytes: what the kernel takes for arguments and environment with the usual stack limit
 
 
@@ -68,6 +67,7 @@ class Decision:
     gaps: tuple[Gap, ...]
     command: tuple[str, ...]
     plan: Plan
+    passed_over: tuple[Tried, ...] = ()  # backends that would have come first and do not run here
 
 
 def launch(request: Request, guard: Guard) -> int:
@@ -108,7 +108,7 @@ def decide(case: Case, guard: Guard | None = None) -> Decision:
     if backend.name == "bwrap":
         started = wrap_command(command, host, case.disk, plan.stage.ignored_signals, ignored_at_start())
         plan = replace(plan, command=started)
-    return Decision(policy=policy, backend=backend, gaps=gaps, command=tuple(command), plan=plan)
+    return Decision(policy=policy, backend=backend, gaps=gaps, command=tuple(command), plan=plan, passed_over=chosen.passed_over)
 
 
 def choose_for(case: Case, host: Host, *, remember: bool = False) -> Choice:
@@ -154,21 +154,23 @@ def open_audit(settings: Settings, places: Places, host: Host) -> Audit:
 def announce(case: Case, decision: Decision) -> None:
     """One line on what was built; one each for what was put back and what is missing, also when quiet.
 
-    Not said again: what somebody accepted by name; and when quiet the weak points that a backend always has.
+    Not said again: what somebody accepted by name; and when quiet the weak points that a backend always has. What it always has is
+    told by name, in the one line: nobody reads six at every start.
     """
     quiet = case.settings.flag("sandbox.quiet")
     for clamp in case.settings.clamps:
         say(clamp.line(), "warning")
-    told = [gap for gap in decision.gaps if gap.property not in decision.policy.accepted and not (quiet and gap.weak)]
-    few = len(told) <= FEW  # of many only the names are told, in the one line: nobody reads six at every start
-    for gap in told if few else ():
-        say(gap.line(), "warning")
+    told = [gap for gap in decision.gaps if gap.property not in decision.policy.accepted]
+    for gap in told:
+        if not gap.always:
+            say(gap.line(), "warning")
     for weakness in decision.policy.weaknesses:
         say(weakness.weak_line(), "warning")
+    usual = [gap for gap in told if gap.always and not (quiet and gap.weak)]
     if not quiet:
-        say(start_line(case, decision, () if few else told), "quiet")
-    elif not few:
-        say(f"{decision.backend.name}: {' · '.join(gap_names(told))}", "warning")
+        say(start_line(case, decision, usual), "quiet")
+    elif usual:
+        say(f"{decision.backend.name}: {' · '.join(gap_names(usual))}", "warning")
 
 
 def gap_names(gaps: Sequence[Gap]) -> list[str]:
@@ -247,6 +249,7 @@ def start_facts(case: Case, decision: Decision) -> dict[str, Plain]:
         "removed": len(policy.environment.removed), "gaps": [gap.line() for gap in decision.gaps],
         "weaknesses": [gap.weak_line() for gap in policy.weaknesses],
         "clamps": [clamp.line() for clamp in case.settings.clamps],
+        "passed_over": [f"{one.backend}: {one.problem}" for one in decision.passed_over],
     }  # fmt: skip
 
 

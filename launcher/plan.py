@@ -96,6 +96,7 @@ class Inner:
 
     environment: dict[str, str]
     cwd: str
+    home: str  # "" = no throw-away one
     filters: tuple[bytes, ...]
     files: tuple[tuple[str, bytes], ...]  # made in the throw-away home
     links: tuple[tuple[str, str], ...]  # as well: where, and what it says

@@ -117,6 +117,7 @@ class Gap:
     reason: str
     fix: str = ""
     weak: bool = False  # the property holds, but for this: said, and no reason to stop
+    always: bool = False  # every jail of this backend has it: told by name alone
 
     def line(self) -> str:
         return self.weak_line() if self.weak else f"{self.property} is not enforced: {self.reason}{self._advice()}"

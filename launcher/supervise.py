@@ -165,7 +165,7 @@ class _Watch:
             return Outcome(code=TIMED_OUT, started=True, timed_out=True)
         if self._ended_by:
             return Outcome(code=128 + self._ended_by, started=False)
-        if code is not None:
+        if code is not None and not problem:
             return Outcome(code=code, started=True, interrupted=self._interrupted and code == 128 + signal.SIGINT)
         if ended < 0:
             return Outcome(code=FAILED, started=False, problem="the guard was killed, and the jail ended with it")

@@ -170,11 +170,14 @@ def _remember(name: str, host: Host, state: str) -> None:
     """
     path = _record(name, host, state)
     _remove(path)
+    mask = os.umask(0o077)
     try:
-        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
         handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     except (OSError, ValueError):
         return
+    finally:
+        os.umask(mask)
     try:
         os.write(handle, depends_on(name, host))
     except OSError:

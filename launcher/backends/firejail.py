@@ -32,14 +32,15 @@ PIN = "pin"  # no word of firejail's: made read-only and writable again, a direc
 REFUSED = frozenset('!"#%&,;<>\\^{}*?[]')  # it refuses some of these, reads some as patterns, and # as a comment
 ALWAYS = (
     "quiet", "caps.drop all", "nonewprivs", "ipc-namespace", "private-dev", "dbus-user none", "dbus-system none", "keep-config-pulse",
-    "deterministic-exit-code", "writable-var", "nosound", "notv", "nodvd", "nou2f", "novideo", "noinput", "blacklist /dev/log",
+    "deterministic-exit-code", "writable-var", "tab", "nosound", "notv", "nodvd", "nou2f", "novideo", "noinput", "blacklist /dev/log",
 )  # fmt: skip
 EMPTIED = ("/run", "/var", "/srv", "/mnt", "/media")
 KEPT = ("/dev", "/proc", "/tmp", "/home", *EMPTIED)
 READ_ONLY = ("/usr", "/bin", "/sbin", "/lib", "/lib64", "/lib32", "/libx32", "/etc", "/sys")  # without being told
 WHOLE = ("/usr", "/sys", "/proc")  # cannot be emptied but for a part
 GPUS = ("/dev/dri", "/dev/nvidia")  # what its own /dev can have beside the usual nodes
-SKELETON = (".bashrc", ".inputrc", ".zshrc", ".cshrc")  # it fills a throw-away home with its own, and shows no other there
+SKELETON = (".bashrc", ".zshrc", ".cshrc")  # it fills a throw-away home with the system's, and shows no other there
+CARRIED = (".Xauthority", ".asoundrc")  # and copies these into it: the key to the person's screen
 
 
 class Firejail:
@@ -74,9 +75,10 @@ def _words(host: Host) -> tuple[str, ...]:
 
 
 def _inner(policy: Policy, host: Host) -> Inner:
-    made = {mount.path: mount for mount in policy.view.mounts if is_below(mount.path, policy.real_home)}
+    made = {mount.path: mount for mount in policy.view.mounts if _has_own_home(policy) and is_below(mount.path, policy.real_home)}
     return Inner(
-        environment=policy.environment.values, cwd=policy.cwd, filters=tuple(base_filters(policy.syscalls, host.machine)),
+        environment=policy.environment.values, cwd=policy.cwd, home=policy.real_home if _has_own_home(policy) else "",
+        filters=tuple(base_filters(policy.syscalls, host.machine)),
         files=tuple((path, mount.content) for path, mount in made.items() if mount.kind == Kind.FILE),
         links=tuple((path, mount.target) for path, mount in made.items() if mount.kind == Kind.LINK),
         copies=tuple(mount.path for mount in policy.view.mounts if _is_copied(mount, policy)),
@@ -114,7 +116,9 @@ def _rules(policy: Policy) -> Iterator[Rule]:
     for top in EMPTIED:
         if not _is_bind(policy.view.covering(top)):
             yield "whitelist", f"{top}/{NOTHING}"
-    yield from (("whitelist", policy.rooms.own), ("read-only", policy.rooms.own))
+    if not _is_bind(policy.view.covering(policy.rooms.own)):
+        yield "whitelist", policy.rooms.own
+    yield "read-only", policy.rooms.own
     for mount in policy.view.mounts:
         yield from _mount_rules(mount, policy)
     for carve in policy.carves:
@@ -149,16 +153,23 @@ def _is_read_only(mount: Mount | None) -> bool:
 
 
 def _scratch_rules(mount: Mount, policy: Policy) -> Iterator[Rule]:
-    top = way_to(mount.path)[-1]
-    if mount.path == "/var/tmp":
-        if not _uses_var_tmp(policy):
-            yield "whitelist", mount.path  # its own, which it has put there before
-        return
-    if top not in (mount.path, "/home"):
-        yield "whitelist", f"{top}/{NOTHING}"  # beside a home that is somewhere else nothing is hidden without being told
-    yield "whitelist", f"{mount.path}/{NOTHING}"
-    if mount.access == Access.READ:
-        yield "read-only", mount.path
+    """Of home, /tmp and /var/tmp; any other is made on the way to what is shown in it."""
+    if mount.path == "/var/tmp" and not _uses_var_tmp(policy):
+        yield "whitelist", mount.path  # its own, which it has put there before
+    elif mount.path == "/tmp":
+        yield "whitelist", f"/tmp/{NOTHING}"
+    elif mount.path == policy.real_home:
+        yield from _home_rules(mount)
+
+
+def _home_rules(home: Mount) -> Iterator[Rule]:
+    top = way_to(home.path)[-1]
+    if top not in (home.path, "/home"):
+        yield "whitelist", f"{top}/{NOTHING}"  # beside a home that is somewhere else it hides nothing without being told
+    yield "whitelist", f"{home.path}/{NOTHING}"
+    yield from (("blacklist", f"{home.path}/{name}") for name in CARRIED)
+    if home.access == Access.READ:
+        yield "read-only", home.path
 
 
 def _carve_rules(path: str, carving: Carving) -> tuple[Rule, ...]:
@@ -168,16 +179,20 @@ def _carve_rules(path: str, carving: Carving) -> tuple[Rule, ...]:
 
 def _is_copied(mount: Mount, policy: Policy) -> bool:
     """A file of the throw-away home in the place of which firejail puts its own."""
-    home = policy.real_home
-    around = policy.view.covering(home)
-    is_ours = around is not None and around.kind == Kind.SCRATCH
-    return mount.kind == Kind.BIND and is_ours and mount.path in {f"{home}/{name}" for name in SKELETON}
+    return mount.kind == Kind.BIND and _has_own_home(policy) and mount.path in {f"{policy.real_home}/{name}" for name in SKELETON}
+
+
+def _has_own_home(policy: Policy) -> bool:
+    around = policy.view.covering(policy.real_home)
+    return around is not None and around.kind == Kind.SCRATCH
 
 
 def _checks(policy: Policy) -> Iterator[tuple[str, str]]:
     rights = {Access.READ: "read", Access.WRITE: "write"}
     carved = {Carving.READ: "read", Carving.WRITE: "write", Carving.HIDE: "hidden", Carving.PIN: "pinned"}
     yield from (("/dev/log", "hidden"), ("/dev/shm", "scratch"), ("/run", "scratch"), (policy.rooms.own, "read"))
+    if _has_own_home(policy):
+        yield from ((f"{policy.real_home}/{name}", "hidden") for name in CARRIED)
     for mount in policy.view.mounts:
         if mount.kind == Kind.BIND and not mount.optional and not _is_copied(mount, policy):
             yield mount.path, rights[mount.access]
@@ -200,7 +215,10 @@ def check_path(path: str) -> None:
 def _gaps(policy: Policy, host: Host) -> Iterator[Gap]:
     if host.uid == 0:
         reason = "firejail leaves / itself writable, and root could write there"
-        yield Gap(property=Property.FS_WRITE, reason=reason, fix="use bwrap, or another user")
+        yield Gap(property=Property.FS_WRITE, reason=reason, fix="use bwrap, or be another user")
+    if _has_own_home(policy) and policy.home != policy.real_home:
+        reason = f"{printable(policy.home)} is a link, and firejail makes no throw-away home where it leads"
+        yield Gap(property=Property.FS_WRITE, reason=reason, fix="--home read, or another backend")
     yield from _view_gaps(policy.view)
     if _other_homes(policy):
         reason = f"to show {printable(_other_homes(policy)[0])} firejail shows the names of all accounts"
@@ -208,11 +226,16 @@ def _gaps(policy: Policy, host: Host) -> Iterator[Gap]:
     else:
         yield Gap(property=Property.USERS, reason="the names of the system's own accounts can be read", weak=True)
     masks = sum(mount.kind == Kind.MASK and is_below(mount.path, policy.real_home) for mount in policy.view.mounts)
-    if masks:
-        reason = f"{masks} hidden path(s) in home are covered by a mask: that they exist can be seen, and a rename outside takes it away"
+    if masks or not _has_own_home(policy):
+        reason = f"{masks} hidden path(s) in home are covered by a mask, which a rename outside takes away, and what is made there later has none"
         yield Gap(property=Property.HIDDEN, reason=reason, fix="--home tmpwrite", weak=True)
     if _uses_var_tmp(policy) and not _is_bind(policy.view.covering("/var/tmp")):
         yield Gap(property=Property.TMP, reason="/var/tmp has only what is granted below it and cannot be written", weak=True)
+
+
+    if policy.limits.processes is not None:
+        reason = "limits.processes counts all processes of this user, those outside as well"
+        yield Gap(property=Property.LIMITS, reason=reason, fix="use bwrap", weak=True)
 
 
 def _view_gaps(view: View) -> Iterator[Gap]:

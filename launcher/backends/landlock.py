@@ -95,14 +95,14 @@ def _lie(paths: Sequence[str]) -> str:
 def _given_away(policy: Policy, host: Host) -> Iterator[Gap]:
     if not policy.insists_on(Property.PIDS):
         reason = "names, arguments and use of processes outside can be read in /proc"
-        yield Gap(property=Property.PIDS, reason=reason, fix='sandbox.require = ["pids"] closes /proc, which breaks some programs')
+        yield Gap(property=Property.PIDS, reason=reason, fix='sandbox.require = ["pids"] closes /proc, which breaks some programs', always=True)
     if not policy.insists_on(Property.IPC):
         reason = "/dev/shm and System V shared memory are shared with your processes outside"
-        yield Gap(property=Property.IPC, reason=reason, fix='sandbox.require = ["ipc"] closes them, which breaks some programs')
+        yield Gap(property=Property.IPC, reason=reason, fix='sandbox.require = ["ipc"] closes them, which breaks some programs', always=True)
     if host.landlock < rights.SCOPES_ABI:
         reason = f"this kernel's Landlock (ABI {host.landlock}) does not stop signals to your processes outside"
         yield Gap(property=Property.PIDS, reason=reason, fix="Linux 6.12")
-    yield Gap(property=Property.USERS, reason="the names of all accounts can be read", fix="use bwrap")
+    yield Gap(property=Property.USERS, reason="the names of all accounts can be read", fix="use bwrap", always=True)
     if policy.limits.processes is not None:
         reason = "the kernel does not count root's processes" if host.uid == 0 else "the kernel counts your processes outside too"
         yield Gap(property=Property.LIMITS, reason=f"{reason} (limits.processes)", fix="use bwrap")
@@ -111,7 +111,7 @@ def _given_away(policy: Policy, host: Host) -> Iterator[Gap]:
 def _weak_points(policy: Policy, host: Host) -> Iterator[Gap]:
     """What holds, but for something that is worth knowing."""
     reason = "that a path exists, its size and dates can be seen by who knows its name; no file can be read"
-    yield Gap(property=Property.HIDDEN, reason=reason, weak=True)
+    yield Gap(property=Property.HIDDEN, reason=reason, weak=True, always=True)
     if not can_supervise(host):
         why = "kernel.yama.ptrace_scope forbids it" if host.notify else "this kernel's seccomp cannot notify"
         reason = f"no supervisor can run ({why}): all unix sockets, chmod, chown, touch and pseudo-terminals are refused"

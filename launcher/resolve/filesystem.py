@@ -137,7 +137,7 @@ class Layout:
                 self._hide_below_writable(root, path)
             elif self._may_be_masked(path):
                 self._mask(path)
-            elif self._could_be_read(path):
+            elif self.masking != Masking.ALL and self._could_be_read(path):
                 apart.setdefault(holder, []).append(path)
         for holder, paths in apart.items():
             self._take_apart(holder, self.mounts[holder], paths)

@@ -26,10 +26,14 @@ class Ended:
 
 def in_child(act: Callable[[], int], seconds: float | None = None) -> Ended:
     """With a time limit it is killed after that, and whatever it started must end with it."""
-    sys.stdout.flush()
-    sys.stderr.flush()
+    for stream in (sys.stdout, sys.stderr):
+        if stream is not None:  # closed when we were started
+            stream.flush()
     out, err = os.memfd_create("out"), os.memfd_create("err")
-    pid = os.fork()
+    try:
+        pid = os.fork()
+    except OSError as error:
+        raise UserError(f"no process can be started: {error.strerror}", hint="`ulimit -u` may be too low")
     if pid == 0:
         _act_and_exit(act, out, err)
     if seconds is not None and not _ends_within(pid, seconds):
@@ -56,7 +60,8 @@ def _act_and_exit(act: Callable[[], int], out: int, err: int) -> None:
         for source, target in ((os.open(os.devnull, os.O_RDONLY), 0), (out, 1), (err, 2)):
             os.dup2(source, target)
         code = act()
-        sys.stdout.flush()
+        if sys.stdout is not None:
+            sys.stdout.flush()
     except UserError as error:
         os.write(2, str(error).encode("utf-8", "backslashreplace"))
         code = error.code

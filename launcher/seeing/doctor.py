@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from agent_sandbox.launcher.cli import Request
-    from agent_sandbox.launcher.policy import Host
+    from agent_sandbox.launcher.policy import Gap, Host
     from agent_sandbox.launcher.seeing.measured import Measured, Measurement
 
 WIDTH, NAME_WIDTH = 80, 16
@@ -68,7 +68,7 @@ def examine(request: Request) -> Iterator[Check]:
     yield _audit(case)
     measured = measure(request)
     yield from _choice(measured, host, {check.name for check in backends if check.ok})
-    yield from (_row(one, measured) for one in measured.rows)
+    yield from (judge(one, measured.decision.gaps if measured.decision else ()) for one in measured.rows)
 
 
 def _backends(host: Host, state: str, asked: str) -> Iterator[Check]:
@@ -121,10 +121,9 @@ def _shortcoming(case: Case, name: str, host: Host) -> str:
     return f"leaves more open: {', '.join(missing)}"
 
 
-def _row(one: Measured, measured: Measurement) -> Check:
-    """A property that does not hold is a failure, unless it was named as a gap."""
-    gaps = {gap.property for gap in measured.decision.gaps} if measured.decision else set()
-    named = one.holds is False and one.property in gaps
+def judge(one: Measured, gaps: tuple[Gap, ...]) -> Check:
+    """What does not hold is a failure, unless just that was named as a gap; a weak point excuses nothing."""
+    named = one.holds is False and any(one.property == gap.property and one.word in gap.reason for gap in gaps if not gap.weak)
     return Check(name=one.name, ok=None if named else one.holds, found=one.found + (" (a gap, see choice)" if named else ""), notes=one.notes)
 
 

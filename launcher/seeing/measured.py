@@ -39,6 +39,7 @@ class Measured:
     holds: bool | None  # None = it could not be seen
     found: str
     property: Property | None = None  # a gap in it may be named: then nobody claimed that this holds
+    word: str = ""  # which its reason must have: there are several ways to leave a property open
     notes: tuple[str, ...] = ()
 
 
@@ -121,8 +122,8 @@ def _properties(seen: dict[str, str], outside: dict[str, str], decision: Decisio
     yield from _reach(seen, outside, decision)
 
 
-def _row(name: str, holds: bool, words: str, otherwise: str, property: Property | None = None) -> Measured:
-    return Measured(name=name, holds=holds, found=words if holds else otherwise, property=property)
+def _row(name: str, holds: bool, words: str, otherwise: str, property: Property | None = None, word: str = "") -> Measured:
+    return Measured(name=name, holds=holds, found=words if holds else otherwise, property=property, word=word)
 
 
 def _privileges(seen: dict[str, str], outside: dict[str, str], decision: Decision) -> Iterator[Measured]:
@@ -176,20 +177,20 @@ def _environment(seen: dict[str, str], decision: Decision) -> Iterator[Measured]
 
 
 REACH = (
-    ("signals", Property.PIDS, "a process of yours outside", "cannot be signalled", "can be signalled"),
-    ("processes", Property.PIDS, "a process of yours outside", "cannot be seen", "can be seen in /proc"),
-    ("unix-sockets", Property.UNIX_SOCKETS, "a socket of yours outside", "cannot be reached", "can be reached"),
-    ("abstract-sockets", Property.ABSTRACT_SOCKETS, "an abstract socket outside", "cannot be reached", "can be reached"),
-    ("network", Property.NETWORK, "a service on this machine", "cannot be reached", "can be reached"),
+    ("signals", Property.PIDS, "signal", "a process of yours outside", "cannot be signalled", "can be signalled"),
+    ("processes", Property.PIDS, "/proc", "a process of yours outside", "cannot be seen", "can be seen in /proc"),
+    ("unix-sockets", Property.UNIX_SOCKETS, "", "a socket of yours outside", "cannot be reached", "can be reached"),
+    ("abstract-sockets", Property.ABSTRACT_SOCKETS, "", "an abstract socket outside", "cannot be reached", "can be reached"),
+    ("network", Property.NETWORK, "", "a service on this machine", "cannot be reached", "can be reached"),
 )  # fmt: skip
 
 
 def _reach(seen: dict[str, str], outside: dict[str, str], decision: Decision) -> Iterator[Measured]:
-    for name, property, what, cannot, can in REACH:
+    for name, property, word, what, cannot, can in REACH:
         if name == "network" and decision.policy.network.mode == "open":
             continue
         if outside.get(name) != "yes":
             yield Measured(name=name, holds=False, found=f"could not be measured: outside, too, {what} gives: {outside.get(name)}")
         else:
             answer = seen.get(name, "yes")
-            yield _row(name, answer != "yes", f"{what} {cannot} ({answer})", f"{what} {can}", property)
+            yield _row(name, answer != "yes", f"{what} {cannot} ({answer})", f"{what} {can}", property, word)

@@ -9,10 +9,18 @@ from pathlib import Path
 
 import pytest
 
+from tests.escapes.backends import BACKENDS
 from tests.machines.jail import Jail
 from tests.machines.needs import need, need_root
 
 ATTEMPT = Path(__file__).parents[1] / "machines/attempt.c"
+
+
+@pytest.fixture(params=BACKENDS)
+def backend(request: pytest.FixtureRequest) -> str:
+    """Every attack is tried on each."""
+    name: str = request.param
+    return name
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.escapes.backends import only
 from tests.machines import users
 from tests.machines.jail import Jail
 
@@ -37,11 +38,22 @@ def test_no_descriptor_but_the_standard_ones_comes_along(jail: Jail, number: int
     assert shown.get(3, "/proc/").startswith("/proc/")  # of `ls` itself
 
 
+@only("bwrap")
 def test_the_jails_first_process_holds_no_file_of_the_hosts(jail: Jail) -> None:
     inside = jail.run("sh", "-c", LIST.replace("self", "1"))
     shown = dict(line.split(" ", 1) for line in inside.out.splitlines())
     assert {number: target for number, target in shown.items() if int(number) > 2 and "eventfd" not in target} == {}
     assert jail.run("readlink", "/proc/1/cwd", "/proc/1/root").out == f"{jail.project}\n/\n"
+
+
+@only("landlock")
+def test_the_files_of_the_supervisor_are_out_of_reach(jail: Jail) -> None:
+    """It is the parent of the command, and not confined to the jail's files."""
+    look = "p=$PPID; cat /proc/$p/fd/0 /proc/$p/fdinfo/3 /proc/$p/environ /proc/$p/maps; readlink /proc/$p/cwd /proc/$p/root; ls /proc/$p/cwd/"
+    own = jail.run("sh", "-c", f"{look.replace('$PPID', '$$')}; echo ran", input="hunter2\n")
+    assert "hunter2" in own.out and str(jail.project) in own.out  # control: of its own process all can be seen
+    inside = jail.run("sh", "-c", f"{look}; echo ran", input="hunter2\n")
+    assert inside.out == "ran\n"
 
 
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.escapes.backends import only, stopped
 from tests.machines.jail import Jail
 from tests.machines.needs import need_root
 
@@ -36,21 +37,32 @@ def elsewhere(jail: Jail, home: Path) -> Path:
     return jail.write(home / "data/sub/key", "hunter2\n").parents[1]
 
 
+@only("landlock")
+@pytest.mark.parametrize("hidden", ["sub", "sub/key"])
+def test_landlock_starts_nothing_where_it_cannot_hide(jail: Jail, key: Path, elsewhere: Path, hidden: str) -> None:
+    """Below something writable, be it the project or a grant."""
+    for options in (["--hide", jail.project / hidden], ["--rw", elsewhere, "--hide", elsewhere / hidden]):
+        assert stopped(jail.run("cat", key, options=["--quiet", *options]), "hidden")
+
+
+@only("bwrap")
 def test_a_hidden_file_below_the_project_stays_hidden(jail: Jail, key: Path) -> None:
     assert jail.run("cat", key).out == "hunter2\n"  # control: only hiding takes it away
     not_seen(jail, key, "--hide", key)
 
 
+@only("bwrap")
 def test_a_hidden_directory_below_the_project_stays_hidden(jail: Jail, key: Path) -> None:
     not_seen(jail, key, "--hide", key.parent)
 
 
+@only("bwrap")
 def test_the_rest_of_the_project_is_still_there(jail: Jail, key: Path) -> None:
     jail.write(key.parent / "open", "seen\n")
     assert jail.run("cat", key.parent / "open", options=["--quiet", "--hide", key]).out == "seen\n"
 
 
-@pytest.mark.parametrize("grant", ["--ro", "--rw"])
+@pytest.mark.parametrize(("backend", "grant"), [("bwrap", "--ro"), ("bwrap", "--rw"), ("landlock", "--ro")], indirect=["backend"])
 @pytest.mark.parametrize("hidden", ["sub", "sub/key"])
 def test_a_hidden_path_below_a_grant_stays_hidden(jail: Jail, elsewhere: Path, grant: str, hidden: str) -> None:
     key = elsewhere / "sub/key"
@@ -62,6 +74,7 @@ def test_a_hidden_path_stays_hidden_whichever_option_comes_last(jail: Jail, else
     not_seen(jail, elsewhere / "sub/key", "--hide", elsewhere / "sub/key", "--ro", elsewhere)
 
 
+@only("bwrap")
 def test_a_hidden_file_in_a_read_only_part_of_a_writable_grant_stays_hidden(jail: Jail, elsewhere: Path) -> None:
     key = elsewhere / "sub/key"
     not_seen(jail, key, "--rw", elsewhere, "--ro", elsewhere / "sub", "--hide", key)
@@ -171,6 +184,7 @@ def test_a_hidden_file_of_the_system_stays_hidden_when_root_replaces_it(jail: Ja
     assert "hunter3" not in read_after(jail, of_root, "--hide", of_root)[0]
 
 
+@only("bwrap")
 def test_below_something_writable_the_replacement_is_named_at_the_end(jail: Jail, elsewhere: Path) -> None:
     """Only a mask is possible there: the weakness is said at the start, and what happened at the end."""
     _, err = read_after(jail, elsewhere / "sub/key", "--rw", elsewhere, "--hide", elsewhere / "sub/key")

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.escapes.backends import only, stopped
 from tests.machines import users
 from tests.machines.jail import Jail
 
@@ -53,7 +54,7 @@ def start_family(jail: Jail, *options: str) -> subprocess.Popen[str]:
     process = jail.start("/usr/bin/python3", "-c", FAMILY + STAY, options=["--quiet", *options], stdout=subprocess.PIPE)
     assert process.stdout and process.stdout.readline() == "ready\n"
     assert (jail.project / "grandchild").exists()
-    assert len(processes_of(jail.user)) >= 5  # launcher, guard, bwrap twice, the command and its grandchild
+    assert len(processes_of(jail.user)) >= 5  # launcher, guard, bwrap twice or the supervisor, the command and its grandchild
     return process
 
 
@@ -80,20 +81,21 @@ def test_a_double_forked_child_ends_with_the_command(jail: Jail, home: Path) -> 
     assert gone(jail.user) == ([], [])
 
 
-def test_nothing_is_left_in_project_home_and_tmp(jail: Jail, home: Path) -> None:
-    """Neither placeholders of absent protected files, nor mount points, nor temporary files."""
+def test_nothing_is_left_in_project_home_and_tmp(jail: Jail, backend: str, home: Path) -> None:
+    """Neither placeholders of absent protected files, nor mount points, nor temporary files. (/dev/shm is the host's on Landlock: `ipc`.)"""
     jail.write(jail.project / ".git/config", "")
     jail.write(home / ".bashrc", "")
     before = listing(jail)
+    places = ["/tmp", "/var/tmp", *(["/dev/shm"] if backend == "bwrap" else ["~", "$TMPDIR"])]
     for mode in ("restricted", "tmpwrite", "read"):
-        inside = jail.run(
-            "sh", "-c", "echo x > /tmp/left; echo x > /var/tmp/left; echo x > /dev/shm/left; echo ran", options=["--quiet", "--home", mode]
-        )
+        write = "; ".join(f"echo x > {place}/left" for place in places)
+        inside = jail.run("sh", "-c", f"{write}; echo ran", options=["--quiet", "--home", mode])
         assert inside.out == "ran\n"
     after = listing(jail)
     assert {path for path in after - before if ".local" not in path} == set()
     state = home / ".local/state/agent-sandbox"
-    assert [path.name for path in state.iterdir()] == ["audit"]
+    assert sorted(path.name for path in state.iterdir()) == ["audit", "tried"]  # the log, and which backends ran here
+    assert [path.name for path in (state / "tried").rglob("*") if path.is_file()] == [backend]
 
 
 def listing(jail: Jail) -> set[str]:
@@ -118,6 +120,7 @@ def test_no_mount_is_seen_outside(jail: Jail) -> None:
     process.wait(10)
 
 
+@only("bwrap")
 def test_two_jails_in_one_project_do_not_fight_over_what_they_hold(jail: Jail, home: Path) -> None:
     jail.write(jail.project / ".git/config", "[core]\n")
     jail.write(jail.project / "hidden", "hunter2\n")
@@ -134,14 +137,15 @@ def test_two_jails_in_one_project_do_not_fight_over_what_they_hold(jail: Jail, h
 
 
 @pytest.mark.parametrize("mode", ["tmpwrite", "write"])
-def test_state_is_out_of_reach_in_a_projects_first_session(jail: Jail, home: Path, mode: str) -> None:
+def test_state_is_out_of_reach_in_a_projects_first_session(jail: Jail, backend: str, home: Path, mode: str) -> None:
     """The log as a link to a start-up file would be run at the next log-in."""
     jail.write(home / ".bashrc", "# mine\n")
     state = home / ".local/state/agent-sandbox"
     assert not state.exists()
     plant = f"mkdir -p {state}/audit; ln -s ~/.bashrc {state}/audit/$(date -u +%F).$(hostname).jsonl"
     script = f"ls {state}; rm -rf {state}; {plant}; echo ran"
-    assert jail.run("sh", "-c", script, options=["--quiet", "--home", mode]).out.endswith("ran\n")
+    inside = jail.run("sh", "-c", script, options=["--quiet", "--home", mode])
+    assert stopped(inside, "hidden") if (backend, mode) == ("landlock", "write") else inside.out.endswith("ran\n")
     assert [path for path in (state / "audit").iterdir() if path.is_symlink()] == []
     assert jail.run("true").code == 0
     assert (home / ".bashrc").read_text() == "# mine\n"
@@ -171,6 +175,13 @@ def test_clearing_up_never_follows_a_link_out_of_the_runtime_directory(jail: Jai
         subprocess.run(["rm", "-rf", f"/tmp/agent-sandbox-{jail.user.uid}"], check=True)
 
 
+@only("landlock")
+def test_with_the_real_tmp_nothing_starts_that_could_reach_the_runtime_directory(jail: Jail, home: Path) -> None:
+    jail.configure("[filesystem]\nprivate_tmp = false\n")
+    assert stopped(jail.run("echo", "ran"), "hidden", "self-protection")
+
+
+@only("bwrap")
 def test_a_jail_with_the_real_tmp_does_not_reach_the_runtime_directory(jail: Jail, home: Path) -> None:
     jail.configure("[filesystem]\nprivate_tmp = false\n")
     base = Path(f"/tmp/agent-sandbox-{jail.user.uid}")

@@ -88,7 +88,7 @@ def _toml(value: str) -> str:
 def test_the_names_that_our_code_reads_are_found() -> None:
     """Control: the search sees the one that is known to be read, and a change here is looked at by a person."""
     assert "NO_COLOR" in names_read()
-    assert names_read() - {"NO_COLOR", "PATH", "HOME", "PWD", "VISUAL", "EDITOR", "TERM", "COLUMNS"} == set()
+    assert names_read() - {"NO_COLOR", "PATH", "HOME", "PWD", "VISUAL", "EDITOR", "TERM", "COLUMNS", "AGENT_SANDBOX_OWN"} == set()
 
 
 @pytest.mark.parametrize("admin", [None, ADMIN], ids=["no admin", "admin"])
@@ -106,7 +106,12 @@ def test_all_of_them_together_change_nothing_of_the_plan_but_the_commands_variab
     plain = jail.ask("--dry-run", "--json", "--", "true", admin=admin)
     changed = jail.ask("--dry-run", "--json", "--", "true", env=variables, admin=admin)
     assert (plain.code, changed.code) == (0, 0), changed.err
-    assert without_variables(json.loads(changed.out)) == without_variables(json.loads(plain.out))
+    assert without_variables(json.loads(same_room(changed.out))) == without_variables(json.loads(same_room(plain.out)))
+
+
+def same_room(text: str) -> str:
+    """Each launch on Landlock has a directory of its own, and only its name differs."""
+    return re.sub(r"/agent-sandbox-[0-9a-f]{12}\b", "/agent-sandbox-room", text)
 
 
 def without_variables(plan: object) -> object:
@@ -139,21 +144,22 @@ def test_all_of_them_together_change_nothing_in_the_jail(jail: Jail, home: Path,
     changed = jail.run("/bin/sh", "-c", BEHAVIOUR, env=variables, admin=admin)
     assert "CapEff" in plain.out
     assert "hunter2" not in plain.out
-    assert changed.out == plain.out
+    assert same_room(changed.out) == same_room(plain.out)
 
 
-def test_home_comes_from_the_passwd_database(jail: Jail, home: Path) -> None:
+def test_home_comes_from_the_passwd_database(jail: Jail, backend: str, home: Path) -> None:
     planted = jail.project / "planted"
     jail.write(planted / ".config/agent-sandbox/config.toml", "[filesystem]\nhome = 'write'\n")
-    inside = jail.run("sh", "-c", "echo $HOME $USER; touch ~/left", env={"HOME": str(planted), "USER": "root", "LOGNAME": "root"})
-    assert inside.out == f"{home} {jail.user.name}\n"
+    inside = jail.run("sh", "-c", "echo $HOME $USER; touch ~/left; ls -d ~/project*", env={"HOME": str(planted), "USER": "root", "LOGNAME": "root"})
+    shown = "/tmp/agent-sandbox-room/home" if backend == "landlock" else str(home)
+    assert same_room(inside.out) == f"{shown} {jail.user.name}\n{shown}/{jail.project.name}\n"
     assert not (home / "left").exists()
 
 
 def test_control_the_same_values_in_a_file_do_change_the_jail(jail: Jail, home: Path) -> None:
     """Else none of the tests above could fail."""
     plain = jail.ask("config", "show", "--json").out
-    jail.configure("[filesystem]\nhome = 'write'\n[network]\nmode = 'open'\n")
+    jail.configure("[filesystem]\nhome = 'read'\n[network]\nmode = 'open'\n")
     assert jail.ask("config", "show", "--json").out != plain
-    assert jail.run("sh", "-c", "echo x > ~/left").code == 0
-    assert (home / "left").exists()
+    jail.write(home / "notes", "seen\n")
+    assert jail.run("cat", home / "notes").out == "seen\n"

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.escapes.backends import only
 from tests.escapes.inside import PYTHON
 from tests.machines import users
 from tests.machines.jail import Jail
@@ -72,6 +73,7 @@ def repository(jail: Jail) -> Path:
     return jail.project
 
 
+@only("bwrap")
 @pytest.mark.parametrize("target", ["{}", "/oldroot{}", "/newroot{}"])
 @pytest.mark.parametrize("path", [".git", ".git/hooks", "hidden", "hidden/dir", ".vscode", ".envrc"])
 def test_a_link_that_lies_there_before_the_launch_makes_nothing_outside(
@@ -86,6 +88,7 @@ def test_a_link_that_lies_there_before_the_launch_makes_nothing_outside(
     untouched(outside)
 
 
+@only("bwrap")
 @pytest.mark.parametrize("target", ["{}", "/oldroot{}"])
 @pytest.mark.parametrize("path", [".git", ".git/hooks", "hidden", "hidden/dir"])
 def test_a_link_swapped_in_during_the_launch_makes_nothing_outside(
@@ -99,6 +102,7 @@ def test_a_link_swapped_in_during_the_launch_makes_nothing_outside(
     assert not (repository / "hidden/dir/planted").exists()
 
 
+@only("bwrap")
 def test_control_without_swapping_every_launch_runs_and_protects(jail: Jail, repository: Path, outside: Path) -> None:
     for _ in range(3):
         inside = jail.run("sh", "-c", ATTACK, options=["--quiet", "--hide", repository / "hidden/dir"])
@@ -109,7 +113,9 @@ def test_control_without_swapping_every_launch_runs_and_protects(jail: Jail, rep
 
 
 @pytest.mark.parametrize("option", ["--project-dir", "--rw", "--ro"])
-@pytest.mark.parametrize("target", ["{}", "/oldroot{}"])
+@pytest.mark.parametrize(
+    ("backend", "target"), [("bwrap", "{}"), ("bwrap", "/oldroot{}"), ("landlock", "{}")], indirect=["backend"]
+)
 def test_a_grant_swapped_for_a_link_during_the_launch_shows_nothing_else(
     jail: Jail, outside: Path, option: str, target: str, rounds: Callable[[int, int], int]
 ) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.escapes.backends import only, stopped
 from tests.machines.copies import fill_copy
 from tests.machines.jail import Jail
 from tests.machines.needs import need_root
@@ -89,6 +90,13 @@ def copy_in_project(jail: Jail, home: Path) -> Jail:
     return Jail(copy=copy, user=jail.user, project=jail.project)
 
 
+@only("landlock")
+def test_landlock_does_not_start_from_a_copy_that_lies_in_the_project(copy_in_project: Jail) -> None:
+    """It cannot be kept read-only there."""
+    assert stopped(copy_in_project.run("echo", "ran"), "self-protection")
+
+
+@only("bwrap")
 def test_a_copy_that_lies_in_the_project_is_read_only(copy_in_project: Jail) -> None:
     jail = copy_in_project
     assert os.access(jail.program, os.W_OK)
@@ -98,6 +106,7 @@ def test_a_copy_that_lies_in_the_project_is_read_only(copy_in_project: Jail) -> 
     assert "Read-only file system" in inside.err
 
 
+@only("bwrap")
 @pytest.mark.parametrize("renamed", ["tools/sandbox/bin", "tools/sandbox", "tools"])
 def test_a_copy_that_lies_in_the_project_cannot_be_replaced_by_renaming_a_directory_above_it(copy_in_project: Jail, renamed: str) -> None:
     """Else the person's next start runs what was put in its place."""

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.escapes.backends import stopped
 from tests.machines.jail import Jail, Result
 
 NAME = ".agent-sandbox.toml"
@@ -90,13 +91,14 @@ def test_a_pattern_does_not_make_the_launcher_walk_the_machine(jail: Jail, patte
     launch(jail)
 
 
-def test_a_pattern_that_stands_for_thousands_of_paths_is_refused(jail: Jail) -> None:
+def test_a_pattern_that_stands_for_thousands_of_paths_is_refused(jail: Jail, backend: str) -> None:
     for number in range(50):
         for other in range(50):
             (jail.project / f"wide/{number}/{other}").mkdir(parents=True)
     narrow, wide = f"{jail.project}/wide/0/*", f"{jail.project}/wide/*/*"
     (jail.project / NAME).write_text(f"[filesystem]\nhidden = ['{narrow}']\n")
-    assert launch(jail).out == "ran\n"
+    result = launch(jail)
+    assert result.out == "ran\n" or (backend == "landlock" and stopped(result, "hidden"))
     (jail.project / NAME).write_text(f"[filesystem]\nhidden = ['{wide}']\n")
     result = launch(jail)
     assert (result.code, "stands for more than" in result.err) == (125, True), result.err

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.escapes.backends import only
 from tests.escapes.inside import python
 from tests.machines import users
 from tests.machines.jail import Jail
@@ -16,14 +17,18 @@ from tests.machines.needs import need, need_root
 
 
 @pytest.fixture
-def root(copy: Path) -> Iterator[Jail]:
-    """The launcher run by root itself, in a project outside /root."""
+def root(copy: Path, backend: str) -> Iterator[Jail]:
+    """The launcher run by root itself, in a project outside /root, whose own settings are not written: the backend is an option."""
     need_root()
     need("bwrap")
     project = Path(f"/srv/agent-sandbox-root-{os.getpid()}")
     project.mkdir()
-    yield Jail(copy=copy, user=users.current_user(), project=project)
-    subprocess.run(["rm", "-r", str(project)], check=True)
+    wrapper = Path(f"{project}.program")
+    (wrapper / "bin").mkdir(parents=True)
+    (wrapper / "bin/agent-sandbox").write_text(f'#!/bin/sh\nexec {copy}/bin/agent-sandbox --backend {backend} "$@"\n')
+    (wrapper / "bin/agent-sandbox").chmod(0o755)
+    yield Jail(copy=wrapper, user=users.current_user(), project=project)
+    subprocess.run(["rm", "-r", str(project), str(wrapper)], check=True)
 
 
 def test_it_has_no_capabilities(root: Jail) -> None:
@@ -121,6 +126,7 @@ def test_it_cannot_signal_processes_outside(root: Jail) -> None:
         victim.wait()
 
 
+@only("bwrap")
 def test_no_mount_of_it_is_seen_outside(root: Jail) -> None:
     """Of an ordinary user's the kernel itself sees to that; root could mount in the host's own namespace."""
     (root.project / ".git").mkdir()

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import resource
 import socket
 import subprocess
 from collections.abc import Callable, Iterator
@@ -242,8 +241,10 @@ def victim(jail: Jail, program: Program) -> Iterator[Victim]:
     need_root()  # it looks into the victim, which the user's own rights to trace may not allow
     with users.start_as(jail.user, [program("writes"), "victim"], stdout=subprocess.PIPE, new_session=True) as process:
         assert process.stdout is not None
-        yield Victim(process, process.stdout.readline().split())
-        process.kill()
+        try:
+            yield Victim(process, process.stdout.readline().split())
+        finally:
+            process.kill()
 
 
 class Victim(NamedTuple):
@@ -257,7 +258,7 @@ class Victim(NamedTuple):
             content = memory.read(20)
         return {
             "memory-write": content,
-            "limit-set": resource.prlimit(pid, resource.RLIMIT_NOFILE),
+            "limit-set": Path(f"/proc/{pid}/limits").read_text(),
             "priority-set": os.getpriority(os.PRIO_PROCESS, pid),
             "affinity-set": os.sched_getaffinity(pid),
             "scheduler-set": os.sched_getscheduler(pid),

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import socket
-import threading
-from collections.abc import Iterator
 from pathlib import Path
 
+from tests.jail.services import listener
 from tests.machines.jail import Jail
 
 CONNECT = """
@@ -23,27 +21,6 @@ try:
 except OSError as error:
     print(error.strerror)
 """
-
-
-@contextlib.contextmanager
-def listener(family: int, address: object) -> Iterator[socket.socket]:
-    """Greets whoever connects."""
-    with socket.socket(family) as server:
-        server.bind(address)
-        if isinstance(address, str) and address.startswith("/"):
-            os.chmod(address, 0o777)
-        server.listen()
-
-        def greet() -> None:
-            with contextlib.suppress(OSError):
-                while True:
-                    with server.accept()[0] as connection:
-                        connection.sendall(b"hello")
-
-        threading.Thread(target=greet, daemon=True).start()
-        yield server
-        with contextlib.suppress(OSError):
-            server.shutdown(socket.SHUT_RDWR)
 
 
 def connect(run: object, kind: str, address: str, **more: object) -> str:
@@ -74,7 +51,6 @@ def test_a_socket_in_run_or_tmp_is_not_there(jail: Jail) -> None:
         with listener(socket.AF_UNIX, path):
             assert connect(jail.outside, "unix", path) == "hello"
             assert connect(jail.run, "unix", path, options=["--network", "open", "--quiet"]) == "No such file or directory"
-        os.unlink(path)
 
 
 def test_only_the_jails_processes_are_there(jail: Jail) -> None:

@@ -29,7 +29,8 @@ def left(jail: Jail) -> list[str]:
     runtime = [Path(f"/tmp/agent-sandbox-{uid}"), Path(f"/run/user/{uid}/agent-sandbox")]
     state = jail.user.home / ".local" / "state" / "agent-sandbox"
     found = [str(path) for base in runtime if base.exists() for path in (base, *base.rglob("*"))]
-    found += [str(path) for path in state.rglob("*") if path.is_file() and path.parent.name != "audit"]
+    kept = {state / "tried" / os.uname().nodename / name for name in ("bwrap", "firejail")}  # which backends ran here
+    found += [str(path) for path in state.rglob("*") if path.is_file() and path.parent.name != "audit" and path not in kept]
     found += [f"{pid} {line}" for pid, line in alive(uid) if is_jail(line)]
     found += [line for line in Path("/proc/self/mountinfo").read_text().splitlines() if name in line]
     return found

@@ -10,8 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from agent_sandbox.config.record import replace
+from agent_sandbox.launcher.policy import Gap, Property
 from agent_sandbox.launcher.seccomp.filters import path_of
-from agent_sandbox.launcher.seeing.doctor import Check, put_check
+from agent_sandbox.launcher.seeing.doctor import Check, judge, put_check
+from agent_sandbox.launcher.seeing.measured import Measured
 from tests.machines.jail import Jail, Result
 from tests.machines.needs import need, need_root
 from tests.seeing.changed import run_on_changed_machine
@@ -54,18 +57,34 @@ def test_a_machine_that_is_ready(jail: Jail) -> None:
     assert "\x1b" not in told.out
 
 
-@pytest.mark.parametrize("backend", ["auto", *MEASURED])
-def test_every_backend_is_run_and_the_chosen_one_measured(jail: Jail, backend: str) -> None:
-    if backend == "firejail":
-        need(backend)
-    answer = jail.ask("--backend", backend, "doctor", "--json")
+@pytest.mark.parametrize("asked", ["auto", *MEASURED])
+def test_every_backend_is_run_and_the_chosen_one_measured(jail: Jail, asked: str) -> None:
+    if asked == "firejail":
+        need(asked)
+    answer = jail.ask("--backend", asked, "doctor", "--json")
     assert failed(answer) == {}
     checks = named(answer)
     assert list(checks)[:3] == ["bwrap", "firejail", "landlock"]
-    chosen = "bwrap" if backend == "auto" else backend
-    why = "auto takes it first, and it runs" if backend == "auto" else "asked for by command line"
+    chosen = "bwrap" if asked == "auto" else asked
+    why = "auto takes it first, and it runs" if asked == "auto" else "asked for by command line"
     assert checks["choice"]["found"] == f"{chosen}: {why}"
     assert list(checks)[-len(MEASURED[chosen]) :] == MEASURED[chosen]
+
+
+@pytest.mark.parametrize(
+    ("named", "ok"),
+    [
+        ([], False),
+        ([Gap(property=Property.PIDS, reason="this kernel does not stop signals to your processes")], None),
+        ([Gap(property=Property.PIDS, reason="names of processes can be read in /proc")], False),  # another way to leave it open
+        ([Gap(property=Property.PIDS, reason="this kernel does not stop signals to your processes", weak=True)], False),
+        ([Gap(property=Property.IPC, reason="signals")], False),
+    ],
+)  # fmt: skip
+def test_only_a_gap_that_was_named_excuses_what_does_not_hold(named: list[Gap], ok: bool | None) -> None:
+    seen = Measured(name="signals", holds=False, found="can be signalled", property=Property.PIDS, word="signal")
+    assert judge(seen, tuple(named)).ok is ok
+    assert judge(replace(seen, holds=True), tuple(named)).ok is True
 
 
 def test_what_landlock_cannot_give_is_named_and_seen_to_be_missing(jail: Jail) -> None:

@@ -31,7 +31,7 @@ def test_a_hidden_path_is_answered_as_a_missing_one(jail: Jail, mode: str) -> No
     options = ["--quiet", "--home", mode, "--hide", "secret", "--hide", "dir/key"]
     for hidden, missing in pairs:
         told = [jail.run("sh", "-c", script, "sh", path, options=options) for path in (hidden, missing)]
-        assert [one.code for one in told] == [0, 0]
+        assert [one.code for one in told] == [0, 0], told
         assert told[0].out.replace(str(hidden), "PATH") == told[1].out.replace(str(missing), "PATH")
         assert told[0].out.startswith(f"path {hidden}: ")
         assert "hidden" not in told[0].out

@@ -21,7 +21,7 @@ def start(argv: list[str], env: dict[str, str]) -> subprocess.Popen[str] | str:
 
 
 def end(process: subprocess.Popen[str] | str, deadline: float) -> tuple[bool, str]:
-    """Did it work, and what was said."""
+    """Did it work, and what was said. sacct ends with 0 whatever happened, so an error that is said counts too."""
     if isinstance(process, str):
         return False, process
     try:
@@ -29,7 +29,7 @@ def end(process: subprocess.Popen[str] | str, deadline: float) -> tuple[bool, st
     except subprocess.TimeoutExpired:
         process.kill()
         out, err = process.communicate()
-    return process.returncode == 0, (out + err)[-300:]
+    return process.returncode == 0 and not err, (out + err)[-300:]
 
 
 if __name__ == "__main__":

@@ -81,7 +81,7 @@ def commands(project: Path) -> list[Act]:
         Act("sbatch, configuration named", ("/usr/bin/sbatch", *submit), conf, patience=3),
         Act("sbatch, own configuration", ("/usr/bin/sbatch", *submit), own),
         Act("sbatch, a copy of all", (str(project / "sbatch"), *submit), own),
-        Act("srun", ("/usr/bin/srun", "--output=/dev/null", "true"), own),
+        Act("srun", ("/usr/bin/srun", "--quiet", "--output=/dev/null", "true"), own),
         Act("squeue", ("/usr/bin/squeue",), own),
         Act("scontrol ping", ("/usr/bin/scontrol", "ping"), own),
         Act("scontrol, a copy", (str(project / "scontrol"), "show", "node"), own),
@@ -197,3 +197,11 @@ def test_no_variable_brings_the_cluster_in(site: Site, backend: str) -> None:
     seen = ("/bin/sh", "-c", "env | grep -E 'SLURM_(CONF|JWT)'; echo ran")
     assert len(site.outside(*seen, env=given).out.splitlines()) == 5
     assert site.inside(*seen, options=("--backend", backend), env=given).out == "ran\n"
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_control_munge_works_inside_where_its_socket_is_granted(site: Site, backend: str) -> None:
+    """So it is the socket that is out of reach, and not the program that does not run."""
+    site.jail.configure(f'[sockets]\nallow = ["{MUNGE}"]\n[filesystem]\nreveal = ["/run/munge"]\n')
+    inside = site.inside("/usr/bin/munge", "-n", options=("--backend", backend))
+    assert (inside.code, inside.out[:6]) == (0, "MUNGE:"), inside.err

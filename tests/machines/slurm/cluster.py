@@ -86,7 +86,7 @@ class Slurm:
         deadline = time.monotonic() + patience
         while True:
             rows = self._ask("/usr/bin/sacct", "-n", "-P", "-j", str(job), f"--format=End,{','.join(fields)}").splitlines()
-            if rows and all(not row.startswith("Unknown") for row in rows) or time.monotonic() > deadline:
+            if (rows and all(not row.startswith("Unknown") for row in rows)) or time.monotonic() > deadline:
                 return [row.split("|")[1:] for row in rows]
             time.sleep(0.05)
 
@@ -148,10 +148,11 @@ def directory(name: str) -> Path:
 
 
 def running_keeper(places: Places) -> int | None:
-    """None also where a killed keeper left its directory: its daemons died with it."""
+    """None also where a killed keeper left its directory: its daemons died with it. One whose client was killed may still be starting."""
     with contextlib.suppress(FileNotFoundError):
         identity = places.keeper.read_text()
-        if is_running(identity) and places.ready.exists():
+        wait_for(lambda: places.ready.exists() or not is_running(identity), "the cluster", 60)
+        if is_running(identity):
             return int(identity.split()[0])
     return None
 
@@ -171,7 +172,6 @@ def start_keeper(places: Places, client: Path) -> int:
         wait_for(lambda: places.ready.exists() or keeper.poll() is not None, "the cluster", 60)
         if keeper.returncode is not None:
             raise RuntimeError(f"no Slurm: {contents(said)}")
-    places.keeper.write_text(users.identity(keeper.pid))
     return keeper.pid
 
 

@@ -40,6 +40,7 @@ class Keeper:
 
     def run(self) -> None:
         libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)  # what the daemons leave behind is ours to end
+        self.places.keeper.write_text(users.identity(os.getpid()))
         try:
             self.prepare()
             self.start_all()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import stat
 import time
@@ -71,6 +72,23 @@ def test_a_backend_that_runs_is_run_once(name: str, host: Host, tmp_path: Path, 
     assert not runs_again(name, host, tmp_path, monkeypatch)
     record.unlink()  # the control
     assert runs_again(name, host, tmp_path, monkeypatch)
+
+
+def test_nobody_else_can_write_where_it_is_kept_whatever_the_umask(host: Host, tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        record = remember("bwrap", host, tmp_path / "a" / "state")
+        assert os.umask(0) == 0
+    finally:
+        os.umask(before)
+    ways = [record, *itertools.takewhile(lambda path: path != tmp_path, record.parents)]
+    assert [stat.S_IMODE(path.stat().st_mode) for path in ways] == [0o600, 0o700, 0o700, 0o700, 0o700]
+
+
+def test_where_nothing_is_to_change_nothing_is_remembered(host: Host, tmp_path: Path) -> None:
+    need("bwrap")
+    assert try_backend("bwrap", host, str(tmp_path), remember=False).problem == ""
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("name", BACKENDS)

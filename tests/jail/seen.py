@@ -1,0 +1,138 @@
+"""One backend, looked at in every setting: facts become answers from inside and from outside, and the gaps that the launcher names."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from agent_sandbox.launcher.policy import Property
+from tests.jail import acts
+from tests.jail.properties import FACTS, Fact
+from tests.jail.settings import SETTINGS, VARIABLES, Setting
+from tests.jail.world import World, made
+from tests.machines import users
+from tests.machines.copies import PYTHON
+from tests.machines.jail import Result
+
+BACKENDS = ("bwrap", "firejail", "landlock")
+HOLDS, GAP, WEAK, OPEN = "holds", "gap", "weak", "OPEN"
+YES = "yes"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    inside: str
+    outside: str
+    left_inside: bool = False  # what the fact must not leave was there afterwards
+    left_outside: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    backend: str
+    answers: dict[Fact, Answer] = field(default_factory=dict)
+    gaps: dict[str, dict[Property, bool]] = field(default_factory=dict)  # of each setting: the property, and whether it is only weak
+
+    def control_works(self, fact: Fact) -> bool:
+        answer = self.answers[fact]
+        return fact.given or (answer.left_outside if fact.leaves else answer.outside.startswith(YES))
+
+    def is_held(self, fact: Fact) -> bool:
+        answer = self.answers[fact]
+        if fact.leaves:
+            return not answer.left_inside
+        return answer.inside.startswith(YES) == fact.given
+
+    def verdict(self, fact: Fact) -> str:
+        if self.is_held(fact):
+            return HOLDS
+        weak = self.gaps[fact.setting].get(fact.property)
+        return OPEN if weak is None else WEAK if weak else GAP
+
+
+def look(backend: str) -> Seen:
+    seen = Seen(backend=backend)
+    with users.account() as user, made(user) as world:
+        for name, setting in SETTINGS.items():
+            with world.during(setting):
+                _look_in(name, setting, world, seen)
+    return seen
+
+
+def _look_in(name: str, setting: Setting, world: World, seen: Seen) -> None:
+    facts = [fact for fact in FACTS if fact.setting == name]
+    _configure(setting, world, seen.backend)
+    seen.gaps[name] = _gaps(setting, world)
+    inside = _answers(facts, _inside(facts, setting, world))
+    left_inside = [_left(fact, answer, world) for fact, answer in zip(facts, inside, strict=True)]
+    outside = _answers(facts, _outside(facts, setting, world))
+    left_outside = [_left(fact, answer, world) for fact, answer in zip(facts, outside, strict=True)]
+    for row in zip(facts, inside, outside, left_inside, left_outside, strict=True):
+        seen.answers[row[0]] = Answer(inside=row[1], outside=row[2], left_inside=row[3], left_outside=row[4])
+
+
+def _configure(setting: Setting, world: World, backend: str) -> None:
+    jail = world.jail
+    accepted = [str(one) for one in Property if one not in setting.insists_on]
+    jail.configure(f'[sandbox]\nbackend = "{backend}"\naccept_gaps = {accepted}\n', "conf.d/backend.toml")
+    jail.configure(world.fill(setting.config))
+
+
+def _options(setting: Setting, world: World) -> list[str]:
+    return ["--quiet", *map(world.fill, setting.options)]
+
+
+def _admin(setting: Setting, world: World) -> dict[str, str] | None:
+    return None if setting.admin is None else {"config.toml": world.fill(setting.admin)}
+
+
+def _gaps(setting: Setting, world: World) -> dict[Property, bool]:
+    """What the launcher says by itself; the weak points of the policy are among it."""
+    words = [*_options(setting, world), "--dry-run", "--json", "--", "true"]
+    asked = world.jail.ask(*words, env=VARIABLES, admin=_admin(setting, world))
+    assert asked.code == 0, asked.err
+    told = json.loads(asked.out)
+    gaps = [(gap["property"], gap["weak"]) for gap in told["gaps"]] + [(gap["property"], True) for gap in told["policy"]["weaknesses"]]
+    return {Property(name): all(weak for other, weak in gaps if other == name) for name, _ in gaps}
+
+
+def _program(facts: list[Fact], world: World) -> list[str]:
+    wanted = [[world.fill(word) for word in fact.act] for fact in facts]
+    return [PYTHON, "-I", "-c", Path(acts.__file__).read_text(), json.dumps(wanted)]
+
+
+def _inside(facts: list[Fact], setting: Setting, world: World) -> Result:
+    jail, program = world.jail, _program(facts, world)
+    if setting.in_terminal:
+        return jail.outside(*_in_terminal([str(jail.program), *_options(setting, world), "--", *program]), env=VARIABLES)
+    return jail.run(*program, options=_options(setting, world), env=VARIABLES, admin=_admin(setting, world))
+
+
+def _outside(facts: list[Fact], setting: Setting, world: World) -> Result:
+    program = _program(facts, world)
+    return world.jail.outside(*(_in_terminal(program) if setting.in_terminal else program), env=VARIABLES)
+
+
+def _in_terminal(argv: list[str]) -> list[str]:
+    return ["/usr/bin/script", "--quiet", "--return", "--command", shlex.join(argv), "/dev/null"]
+
+
+def _answers(facts: list[Fact], result: Result) -> list[str]:
+    """The line of answers is the proof that the program ran; without it every answer says why there is none."""
+    lines = [line for line in result.out.splitlines() if line.startswith('["')]
+    if not lines:
+        return [f"no answer ({result.code}): {result.err.strip() or result.out.strip()}"] * len(facts)
+    return [str(one) for one in json.loads(lines[-1])]
+
+
+def _left(fact: Fact, answer: str, world: World) -> bool:
+    if not fact.leaves:
+        return False
+    path = answer.removeprefix(YES).strip() if fact.leaves == "answer" else world.fill(fact.leaves)
+    there = os.path.lexists(path)
+    if there and os.path.isfile(path):
+        os.unlink(path)
+    return there
