@@ -11,6 +11,7 @@ import errno
 import os
 import select
 import signal
+import sys
 
 from agent_sandbox.launcher import inner, rights, syscalls
 from agent_sandbox.launcher.processes import end_children
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from agent_sandbox.launcher.supervisor.supervisor import Supervisor
 
 STANDARD_FILES = (0, 1, 2)
+SO_TYPE = 3
+CONNECTED_TYPES = (1, 5)  # SOCK_STREAM, SOCK_SEQPACKET
 FAILED = 125
 
 
@@ -33,6 +36,7 @@ def become(plan: Plan, status: int, environment: dict[str, str], ready: Callable
     """Never returns: ends with the command's exit code."""
     domain = plan.domain
     assert domain is not None and plan.room is not None
+    refuse_datagrams()
     make_room(plan.room)
     ruleset = make_ruleset(domain)
     enter_outer_domain(domain)
@@ -44,6 +48,18 @@ def become(plan: Plan, status: int, environment: dict[str, str], ready: Callable
     for handle in (ruleset, listener, mind):
         os.close(handle)
     os._exit(_stay(command, domain, status, report, go))
+
+
+def refuse_datagrams() -> None:
+    """Through a datagram socket that the caller left us, every path and address could be sent to, and nobody would look."""
+    for number in STANDARD_FILES:
+        try:
+            kind = int.from_bytes(syscalls.socket_option(number, SO_TYPE, 4), sys.byteorder)
+        except OSError:  # closed, or no socket
+            continue
+        if kind not in CONNECTED_TYPES:
+            name = ("input", "output", "error output")[number]
+            raise StageError(f"the standard {name} is a datagram socket, and leads out of the jail: give a pipe or a file instead")
 
 
 def make_room(room: Room) -> None:
@@ -112,11 +128,20 @@ def enter_outer_domain(domain: Domain) -> None:
         syscalls.prctl(syscalls.PR_SET_NO_NEW_PRIVS, 1)
         syscalls.prctl(syscalls.PR_SET_CHILD_SUBREAPER, 1)
         if domain.handled_network or domain.scoped:
-            outer = syscalls.landlock_ruleset(0, domain.handled_network, domain.scoped)
+            outer = syscalls.landlock_ruleset(domain.handled_files & rights.REFER, domain.handled_network, domain.scoped)
+            _allow_moves(outer, domain)
             syscalls.landlock_restrict(outer)
             os.close(outer)
     except OSError as error:
         raise StageError(f"this kernel does not take the Landlock rules: {error.strerror}")
+
+
+def _allow_moves(outer: int, domain: Domain) -> None:
+    """A domain that says nothing of moving files from directory to directory forbids it, as soon as another one is about files."""
+    if domain.handled_files & rights.REFER:
+        top = os.open("/", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        syscalls.landlock_allow_path(outer, top, rights.REFER)
+        os.close(top)
 
 
 def _be_command(

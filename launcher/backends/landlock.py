@@ -64,7 +64,7 @@ def can_supervise(host: Host) -> bool:
 def _carve_gaps(policy: Policy) -> Iterator[Gap]:
     """Rights add up along a path: below something writable there can be no exception."""
     hidden = [one.path for one in policy.carves if one.carving == Carving.HIDE]
-    held = [one for one in policy.carves if one.carving == Carving.READ]
+    held = [one for one in policy.carves if one.carving == Carving.READ or (one.carving == Carving.HIDE and one.origin in OURS)]
     if hidden:
         reason = f"{_named(hidden)} {_lie(hidden)} below something writable, where Landlock cannot make an exception"
         yield Gap(property=Property.HIDDEN, reason=reason, fix="do not grant its parent as writable, or use another backend")
@@ -75,10 +75,11 @@ def _carve_gaps(policy: Policy) -> Iterator[Gap]:
             yield Gap(property=property, reason=f"{_named(paths)} can be changed from inside: {what}", fix="use bwrap")
 
 
+OURS = ("self-protection", "agent-sandbox")  # settings and state, and the code itself
 HELD = (
-    (Property.PROJECT_PROTECT, "project.protect", "below the project, which is writable, Landlock cannot make an exception"),
-    (Property.SELF_PROTECTION, "self-protection", "it lies below something writable"),
-    (Property.FS_WRITE, "", "it lies below something writable, and was to be read-only"),
+    (Property.PROJECT_PROTECT, ("project.protect",), "below the project, which is writable, Landlock cannot make an exception"),
+    (Property.SELF_PROTECTION, OURS, "it lies below something writable"),
+    (Property.FS_WRITE, ("",), "it lies below something writable, and was to be read-only"),
 )  # fmt: skip
 
 

@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import errno
 import struct
-from collections.abc import Iterable
 
 from agent_sandbox.launcher.seccomp.filters import architecture_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 LOAD, EQUAL, GREATER, AT_LEAST, RETURN = 0x20, 0x15, 0x25, 0x35, 0x06  # the BPF operations that we write ourselves
 NUMBER_AT, ARCHITECTURE_AT = 0, 4  # offsets in struct seccomp_data

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from agent_sandbox.config.errors import UserError
 from agent_sandbox.launcher.seccomp.filters import ARCHITECTURES, FOLDER, architecture_of, unusable
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 
 def number_of(name: str, machine: str) -> int | None:

@@ -325,6 +325,10 @@ def knows_group(name):
         raise Refused("unknown")
 
 
+def knows_member(group, name):
+    expect(name in grp.getgrnam(group).gr_mem, "no member")
+
+
 # Terminals
 
 

@@ -1,7 +1,7 @@
 """What a jail is: the one table of facts. Each belongs to a property, and says what is tried, in which setting, and what must come of it.
 
 `refused`: the act works outside and does not inside. `given`: it works inside. `untouched`: done inside it leaves nothing outside, where
-done outside it does. Names in braces are places of a `World`; the acts are functions of acts.py; settings are those of settings.py.
+done outside it does. `told`: done inside, it is named when the session ends. Names in braces are places of a `World`; the acts are functions of acts.py; settings are those of settings.py.
 `lacking` names the backends that cannot give it: each of them must then name a gap or a weak point in that property by itself.
 """
 
@@ -23,6 +23,7 @@ class Fact:
     lacking: tuple[str, ...]
     given: bool = False
     leaves: str = ""  # a path that is there outside when the act was done; "answer": the one that the act names
+    told: str = ""  # what the launcher says about it in the end
     property: Property = Property.FS_READ
 
     def name(self) -> str:
@@ -39,6 +40,10 @@ def given(says: str, *act: str, setting: str = "usual", lacking: tuple[str, ...]
 
 def untouched(says: str, leaves: str, *act: str, setting: str = "usual", lacking: tuple[str, ...] = ()) -> Fact:
     return Fact(says=says, act=act, setting=setting, lacking=lacking, leaves=leaves)
+
+
+def told(says: str, words: str, *act: str, setting: str = "usual", lacking: tuple[str, ...] = ()) -> Fact:
+    return Fact(says=says, act=act, setting=setting, lacking=lacking, told=words)
 
 
 TABLE: dict[Property, tuple[Fact, ...]] = {
@@ -144,7 +149,11 @@ TABLE: dict[Property, tuple[Fact, ...]] = {
         refused("its processors cannot be changed", "changes_processors", "{pid}", lacking=(LANDLOCK,)),
         refused("its arguments cannot be read, where pids is required", "read", "/proc/{pid}/cmdline", setting="closed"),
         refused("that it exists cannot be seen, where pids is required", "lists", "/proc", "{pid}", setting="closed"),
+        refused("it cannot be signalled, where pids is required", "signals", "{pid}", setting="closed"),
+        refused("its environment cannot be read, where pids is required", "read", "/proc/{pid}/environ", setting="closed"),
         refused("its priority cannot be changed, where pids is required", "lowers_priority", "{pid}", setting="closed"),
+        refused("its processors cannot be changed, where pids is required", "changes_processors", "{pid}", setting="closed",
+                lacking=(LANDLOCK,)),
     ),
     Property.IPC: (
         given("programs inside can share memory", "makes_shared_memory"),
@@ -175,6 +184,7 @@ TABLE: dict[Property, tuple[Fact, ...]] = {
         refused("the names of other people cannot be looked up", "knows_user", "{other}", lacking=(LANDLOCK,)),
         refused("… nor by number", "knows_number", "{other_number}", lacking=(LANDLOCK,)),
         refused("the groups of other people cannot be looked up", "knows_group", "{other}", lacking=(LANDLOCK,)),
+        refused("who else is in a group of the system's cannot be looked up", "knows_member", "users", "{other}", lacking=(LANDLOCK,)),
     ),
     Property.DEVICES: (
         *(given(f"{path} is there", "opens_for_both", path) for path in ("/dev/null", "/dev/zero", "/dev/full", "/dev/urandom")),
@@ -270,6 +280,7 @@ TABLE: dict[Property, tuple[Fact, ...]] = {
         refused("git's settings cannot be changed", "appends", "{project}/.git/config", lacking=(LANDLOCK,)),
         refused("the repository cannot be moved away", "moves_and_back", "{project}/.git", "{project}/.git-moved", lacking=(LANDLOCK,)),
         refused("settings of an editor cannot be changed", "appends", "{project}/.vscode/tasks.json", lacking=(LANDLOCK,)),
+        told("what is made of what is not there yet is named in the end", ".envrc: look at it", "makes", "{project}/.envrc"),
         refused("the hooks cannot be moved away", "moves_and_back", "{project}/.git/hooks", "{project}/.git/hooks-moved", lacking=(LANDLOCK,)),
     ),
     Property.SELF_PROTECTION: (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shlex
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from agent_sandbox.launcher.policy import Property
@@ -18,8 +18,8 @@ from tests.machines.copies import PYTHON
 from tests.machines.jail import Result
 
 BACKENDS = ("bwrap", "firejail", "landlock")
-HOLDS, GAP, WEAK, OPEN = "holds", "gap", "weak", "OPEN"
-YES = "yes"
+HOLDS, GAP, WEAK, OPEN = "holds", "gap", "weak", "open"  # open: does not hold, and nobody says so
+YES, NO_ANSWER, BROKEN = "yes", "no answer", "broken"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +28,7 @@ class Answer:
     outside: str
     left_inside: bool = False  # what the fact must not leave was there afterwards
     left_outside: bool = False
+    told: bool = False  # the launcher said in the end what the fact wants to be said
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,14 +37,19 @@ class Seen:
     answers: dict[Fact, Answer] = field(default_factory=dict)
     gaps: dict[str, dict[Property, bool]] = field(default_factory=dict)  # of each setting: the property, and whether it is only weak
 
+    def ran(self, fact: Fact) -> bool:
+        return not self.answers[fact].inside.startswith((NO_ANSWER, BROKEN))
+
     def control_works(self, fact: Fact) -> bool:
         answer = self.answers[fact]
-        return fact.given or (answer.left_outside if fact.leaves else answer.outside.startswith(YES))
+        return fact.given or bool(fact.told) or (answer.left_outside if fact.leaves else answer.outside.startswith(YES))
 
     def is_held(self, fact: Fact) -> bool:
         answer = self.answers[fact]
         if fact.leaves:
             return not answer.left_inside
+        if fact.told:
+            return answer.told
         return answer.inside.startswith(YES) == fact.given
 
     def verdict(self, fact: Fact) -> str:
@@ -51,6 +57,19 @@ class Seen:
             return HOLDS
         weak = self.gaps[fact.setting].get(fact.property)
         return OPEN if weak is None else WEAK if weak else GAP
+
+
+def to_text(seen: Seen) -> str:
+    """For another process that has the same table."""
+    gaps = {name: {str(one): weak for one, weak in found.items()} for name, found in seen.gaps.items()}
+    return json.dumps({"answers": [asdict(seen.answers[fact]) for fact in FACTS], "gaps": gaps})
+
+
+def from_text(backend: str, text: str) -> Seen:
+    data = json.loads(text)
+    answers = {fact: Answer(**one) for fact, one in zip(FACTS, data["answers"], strict=True)}
+    gaps = {name: {Property(one): weak for one, weak in found.items()} for name, found in data["gaps"].items()}
+    return Seen(backend=backend, answers=answers, gaps=gaps)
 
 
 def look(backend: str) -> Seen:
@@ -63,15 +82,21 @@ def look(backend: str) -> Seen:
 
 
 def _look_in(name: str, setting: Setting, world: World, seen: Seen) -> None:
+    """Inside first: what is refused there must find everything as it was."""
     facts = [fact for fact in FACTS if fact.setting == name]
     _configure(setting, world, seen.backend)
     seen.gaps[name] = _gaps(setting, world)
-    inside = _answers(facts, _inside(facts, setting, world))
-    left_inside = [_left(fact, answer, world) for fact, answer in zip(facts, inside, strict=True)]
-    outside = _answers(facts, _outside(facts, setting, world))
-    left_outside = [_left(fact, answer, world) for fact, answer in zip(facts, outside, strict=True)]
-    for row in zip(facts, inside, outside, left_inside, left_outside, strict=True):
-        seen.answers[row[0]] = Answer(inside=row[1], outside=row[2], left_inside=row[3], left_outside=row[4])
+    launched = _inside(facts, setting, world)
+    inside = _look_after(facts, launched, world)
+    outside = _look_after(facts, _outside(facts, setting, world), world)
+    for fact, (answer, left), (control, left_there) in zip(facts, inside, outside, strict=True):
+        told = bool(fact.told) and fact.told in launched.err
+        seen.answers[fact] = Answer(inside=answer, outside=control, left_inside=left, left_outside=left_there, told=told)
+
+
+def _look_after(facts: list[Fact], result: Result, world: World) -> list[tuple[str, bool]]:
+    """Each answer, and whether something was left."""
+    return [(answer, _left(fact, answer, world)) for fact, answer in zip(facts, _answers(facts, result), strict=True)]
 
 
 def _configure(setting: Setting, world: World, backend: str) -> None:
@@ -124,7 +149,7 @@ def _answers(facts: list[Fact], result: Result) -> list[str]:
     """The line of answers is the proof that the program ran; without it every answer says why there is none."""
     lines = [line for line in result.out.splitlines() if line.startswith('["')]
     if not lines:
-        return [f"no answer ({result.code}): {result.err.strip() or result.out.strip()}"] * len(facts)
+        return [f"{NO_ANSWER} ({result.code}): {result.err.strip() or result.out.strip()}"] * len(facts)
     return [str(one) for one in json.loads(lines[-1])]
 
 

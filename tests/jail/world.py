@@ -211,7 +211,7 @@ def _add_memory(name: str, stack: contextlib.ExitStack) -> dict[str, str]:
 
 def _add_others(user: users.TestUser, stack: contextlib.ExitStack) -> dict[str, str]:
     """Another person, another process of the user's, another terminal of the user's."""
-    other = stack.enter_context(users.account())
+    other = stack.enter_context(users.account(groups=("users",)))
     ours, theirs = os.openpty()
     stack.callback(os.close, ours)
     stack.callback(os.close, theirs)

@@ -243,7 +243,11 @@ ACT(send_datagram_of_pair)
     int pair[2];
     if (socketpair(AF_UNIX, SOCK_DGRAM, 0, pair) < 0)
         return -1;
-    return sendto(pair[0], "x", 1, 0, (void *)&name, sizeof name);
+    if (sendto(pair[0], "x", 1, 0, (void *)&name, sizeof name) < 0)
+        return -1;
+    char byte; /* what a pair that stays one was given goes to the other end, whatever the address */
+    errno = EISCONN;
+    return recv(pair[1], &byte, 1, MSG_DONTWAIT) == 1 ? -1 : 0;
 }
 ACT(watch_inotify) { return inotify_add_watch(inotify_init(), path, IN_ALL_EVENTS); }
 ACT(watch_fanotify)
@@ -321,8 +325,8 @@ static const struct {
     {"fsxattr-set", fsxattr_set, FILE_}, {"version-set", version_set, FILE_}, {"verity-enable", verity_enable, FILE_},
     {"encryption-policy", encryption_policy, FOLDER}, {"bind", bind_, NOTHING}, {"connect", connect_, SOCKET},
     {"connect-by-descriptor", connect_by_descriptor, SOCKET}, {"send-datagram", send_datagram, SOCKET},
-    {"send-datagram-of-pair", send_datagram_of_pair, SOCKET}, {"watch-inotify", watch_inotify, FOLDER},
-    {"watch-inotify-file", watch_inotify, FILE_}, {"watch-fanotify", watch_fanotify, FOLDER}, {"handle-take", handle_take, FILE_},
+    {"send-datagram-of-pair", send_datagram_of_pair, SOCKET}, {"look-inotify", watch_inotify, FOLDER},
+    {"look-inotify-file", watch_inotify, FILE_}, {"look-fanotify", watch_fanotify, FOLDER}, {"handle-take", handle_take, FILE_},
     {"handle-open", handle_open, FILE_}, {"mount-tmpfs", mount_tmpfs, FOLDER}, {"mount-bind", mount_bind, FOLDER},
     {"unmount", unmount, FOLDER}, {"open-tree-clone", open_tree_clone, FOLDER}, {"pivot-root", pivot_root_, FOLDER},
     {"chroot", chroot_, FOLDER}, {"acct", acct_, FILE_}, {"swapon", swapon_, FILE_}, {"quota-set", quota_set, FILE_},

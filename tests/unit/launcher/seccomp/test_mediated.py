@@ -97,6 +97,7 @@ TABLE: list[tuple[Situation, str, tuple[int, ...], str]] = [
             0x40086604, 0x6609, 0x660C, 0x6611, 0x6628,  # ext4: version, migrate, allocate, swap boot, forget
             0x4008669A, 0x400866F2, 0xC00866F2, 0x400866B0,  # Lustre: stripes, removal by number, times
             0x50009401, 0x5000940E, 0x5000940F, 0x50009417, 0x5000943F, 0x4008941A, 0x50009402,  # btrfs: subvolumes, flags, defragment
+            0xC0189436,  # FIDEDUPERANGE
             0x4004F50D, 0xBC10, 0x4018BC11, 0x40047211, 0x40186F04, 0x40289702, 0x40084301,
         )
     ),
@@ -104,7 +105,7 @@ TABLE: list[tuple[Situation, str, tuple[int, ...], str]] = [
         (OPEN, "ioctl", (3, request), "allow")
         for request in (
             0x80086601, 0x80086603, 0xC020660B, 0x4008669B, 0x801C581F,  # read flags, version, extents, stripes, FSGETXATTR
-            0x40049409, 0x4020940D, 0xC0189436,  # FICLONE, FICLONERANGE, FIDEDUPERANGE
+            0x40049409, 0x4020940D,  # FICLONE, FICLONERANGE
             0x5401, 0x5413, 0x541B, 0x5421, 0x8912, 0x8927, 0xC0484645,  # TCGETS, window size, FIONREAD, interfaces, one of a GPU's
         )
     ),
