@@ -47,8 +47,9 @@ install:  ## install a copy of this clone as it is now, and link it as ~/.local/
 bench: .venv/ready  ## what a launch costs
 	$(BIN)/python -m bench launch
 
-docs: .venv/ready  ## write the generated pages
+docs: .venv/ready  ## write the generated pages (docs/backends.md from a run: as root)
 	$(BIN)/python -m agent_sandbox.config.reference
+	$(BIN)/python -m tests.jail.page
 
 filters: .venv/ready  ## compile the seccomp filters
 	$(BIN)/python -m agent_sandbox.launcher.seccomp.compile

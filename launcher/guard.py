@@ -18,7 +18,7 @@ from agent_sandbox.launcher.audit import Audit
 from agent_sandbox.launcher.handover import SIZE
 from agent_sandbox.launcher.orders import unpack
 from agent_sandbox.launcher.probe import find_program
-from agent_sandbox.launcher.processes import children, end_children
+from agent_sandbox.launcher.processes import end_children
 from agent_sandbox.launcher.session import close_session, make_session
 from agent_sandbox.launcher.status import tell
 

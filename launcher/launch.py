@@ -154,8 +154,8 @@ def open_audit(settings: Settings, places: Places, host: Host) -> Audit:
 def announce(case: Case, decision: Decision) -> None:
     """One line on what was built; one each for what was put back and what is missing, also when quiet.
 
-    Not said again: what somebody accepted by name; and when quiet the weak points that a backend always has. What it always has is
-    told by name, in the one line: nobody reads six at every start.
+    Not said again: what somebody accepted by name. What a backend never has is told by name, in the one line – nobody reads six at
+    every start – and the weak points that it always has by `doctor` alone.
     """
     quiet = case.settings.flag("sandbox.quiet")
     for clamp in case.settings.clamps:
@@ -166,20 +166,18 @@ def announce(case: Case, decision: Decision) -> None:
             say(gap.line(), "warning")
     for weakness in decision.policy.weaknesses:
         say(weakness.weak_line(), "warning")
-    usual = [gap for gap in told if gap.always and not (quiet and gap.weak)]
+    usual = missing_line([gap for gap in told if gap.always and not gap.weak])
     if not quiet:
         say(start_line(case, decision, usual), "quiet")
     elif usual:
-        say(f"{decision.backend.name}: {' · '.join(gap_names(usual))}", "warning")
+        say(f"{decision.backend.name}: {usual}", "warning")
 
 
-def gap_names(gaps: Sequence[Gap]) -> list[str]:
-    missing, weak = (", ".join(dict.fromkeys(gap.property for gap in gaps if gap.weak == is_weak)) for is_weak in (False, True))
-    why = "`agent-sandbox doctor` says why"
-    return [*([f"not enforced: {missing} ({why})"] if missing else []), *([f"weak points: {weak}"] if weak else [])]
+def missing_line(gaps: Sequence[Gap]) -> str:
+    return f"not enforced: {', '.join(dict.fromkeys(gap.property for gap in gaps))} (`agent-sandbox doctor` says why)" if gaps else ""
 
 
-def start_line(case: Case, decision: Decision, gaps: Sequence[Gap]) -> str:
+def start_line(case: Case, decision: Decision, missing: str) -> str:
     policy = decision.policy
     network = f"network {policy.network.mode}" + (f" ({policy.network.why})" if policy.network.why else "")
     parts = [decision.backend.name, f"project {printable(policy.project)}", f"home {policy.home_mode}", network]
@@ -187,7 +185,8 @@ def start_line(case: Case, decision: Decision, gaps: Sequence[Gap]) -> str:
     above = repository_above(policy.project, case.disk)
     if above:
         parts.append(f"the repository {printable(above)} above it is not visible")
-    parts += gap_names(gaps)
+    if missing:
+        parts.append(missing)
     return " · ".join(parts)
 
 

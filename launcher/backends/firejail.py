@@ -223,8 +223,6 @@ def _gaps(policy: Policy, host: Host) -> Iterator[Gap]:
     if _other_homes(policy):
         reason = f"to show {printable(_other_homes(policy)[0])} firejail shows the names of all accounts"
         yield Gap(property=Property.USERS, reason=reason, fix="use bwrap")
-    else:
-        yield Gap(property=Property.USERS, reason="the names of the system's own accounts can be read", weak=True)
     masks = sum(mount.kind == Kind.MASK and is_below(mount.path, policy.real_home) for mount in policy.view.mounts)
     if masks or not _has_own_home(policy):
         reason = f"{masks} hidden path(s) in home are covered by a mask, which a rename outside takes away, and what is made there later has none"

@@ -198,7 +198,7 @@ def test_in_a_linked_home_credentials_are_hidden_by_both_paths(moved: Jail, back
     if stops(moved, backend, mode):
         return
     assert readable(moved, paths, "--home", mode) == set()
-    inside = moved.run("cat", home / ".gitconfig", options=["--quiet", "--home", mode])
+    inside = moved.run("sh", "-c", "cat ~/.gitconfig", options=["--quiet", "--home", mode])
     assert "name = me" in inside.out or mode == "restricted"
 
 

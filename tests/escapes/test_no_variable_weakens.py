@@ -88,7 +88,9 @@ def _toml(value: str) -> str:
 def test_the_names_that_our_code_reads_are_found() -> None:
     """Control: the search sees the one that is known to be read, and a change here is looked at by a person."""
     assert "NO_COLOR" in names_read()
-    assert names_read() - {"NO_COLOR", "PATH", "HOME", "PWD", "VISUAL", "EDITOR", "TERM", "COLUMNS", "AGENT_SANDBOX_OWN"} == set()
+    usual = {"NO_COLOR", "PATH", "HOME", "PWD", "VISUAL", "EDITOR", "TERM", "COLUMNS"}
+    read_inside = {"AGENT_SANDBOX_OWN", "DOCTOR_CANARY_TOKEN"}  # where our page lies; what doctor looks for in a jail
+    assert names_read() - usual - read_inside == set()
 
 
 @pytest.mark.parametrize("admin", [None, ADMIN], ids=["no admin", "admin"])
@@ -114,10 +116,13 @@ def same_room(text: str) -> str:
     return re.sub(r"/agent-sandbox-[0-9a-f]{12}\b", "/agent-sandbox-room", text)
 
 
+DIFFERS = ("environment", "content", "data", "summary", "files")
+
+
 def without_variables(plan: object) -> object:
     """The plan less what must differ: the command's own environment, and what is counted or printed of it."""
     if isinstance(plan, dict):
-        return {name: without_variables(value) for name, value in plan.items() if name not in ("environment", "content", "data", "summary")}
+        return {name: without_variables(value) for name, value in plan.items() if name not in DIFFERS}
     if isinstance(plan, list):
         skip, kept = 0, []
         for one in plan:
@@ -132,7 +137,7 @@ def without_variables(plan: object) -> object:
 BEHAVIOUR = """
 grep -E '^(Seccomp|NoNewPrivs|CapEff)' /proc/self/status; cat ~/.ssh/id; ls -A ~ | grep -v '^project'; touch ~/left 2>&1
 unshare -U true 2>/dev/null && echo NESTED; cat /proc/net/dev | wc -l; ls /opt | wc -l; ulimit -n
-ls /tmp | wc -l; awk '{print $5, $6}' /proc/self/mountinfo
+ls /tmp | wc -l; awk '$5 !~ "^/etc/(passwd|group)$" {print $5, $6}' /proc/self/mountinfo
 """
 
 

@@ -132,7 +132,7 @@ def test_in_write_mode_our_settings_and_state_cannot_be_carried_away_with_their_
 def test_landlock_starts_nothing_in_write_mode(jail: Jail, home: Path) -> None:
     """Our settings, our state and the credentials lie below home."""
     assert stopped(jail.run("echo", "ran", options=["--quiet", "--home", "write"]), "hidden")
-    jail.configure("[sandbox]\naccept_gaps = ['hidden']\n")
+    jail.configure("[sandbox]\naccept_gaps = ['hidden']\n")  # which says nothing about what is ours
     assert stopped(jail.run("echo", "ran", options=["--quiet", "--home", "write"]), "self-protection")
 
 

@@ -45,7 +45,7 @@ def test_it_cannot_read_the_systems_secrets(root: Jail, path: str) -> None:
     assert root.outside("cat", path).code == 0
     inside = root.run("cat", path)
     assert (inside.code, inside.out) == (1, "")
-    assert inside.err.startswith("cat:")
+    assert "cat:" in inside.err
 
 
 @pytest.mark.parametrize("mode", ["restricted", "tmpwrite", "read"])
@@ -100,11 +100,23 @@ def test_it_cannot_open_the_kernels_settings_for_writing(root: Jail, path: str) 
         assert root.outside(*attempt).out == "open\n"
 
 
+OPEN_THEM = """
+import os, sys
+for path in sys.stdin.read().splitlines():
+    try:
+        os.close(os.open(path, os.O_WRONLY | os.O_NONBLOCK))
+        print(path)
+    except OSError:
+        pass
+print("ran")
+"""
+
+
 def test_nothing_else_in_proc_can_be_written(root: Jail) -> None:
     left_out = " ".join(f"-not -path '/proc/{name}*'" for name in ("[0-9]", "self", "thread-self", "pressure"))
-    find = f"find /proc {left_out} -type f -writable 2>/dev/null; echo ran"
-    assert "/proc/sys/kernel/core_pattern" in root.outside("sh", "-c", find).out
-    assert root.run("sh", "-c", find).out == "ran\n"
+    writable = root.outside("sh", "-c", f"find /proc {left_out} -type f -writable 2>/dev/null").out
+    assert "/proc/sys/kernel/core_pattern" in writable
+    assert root.run(*python(OPEN_THEM), input=writable).out == "ran\n"
 
 
 def test_it_cannot_make_a_user_namespace(root: Jail) -> None:
@@ -112,7 +124,7 @@ def test_it_cannot_make_a_user_namespace(root: Jail) -> None:
     assert root.outside("unshare", "-U", "true").code == 0
     inside = root.run("unshare", "-U", "true")
     assert inside.code == 1
-    assert inside.err.startswith("unshare:")
+    assert "unshare:" in inside.err
 
 
 def test_it_cannot_signal_processes_outside(root: Jail) -> None:

@@ -125,7 +125,7 @@ def test_a_device_is_there_if_it_is_granted_and_not_denied(jail: Jail) -> None:
     """Nodes of our own, each another /dev/null: which of the names above a machine has is chance."""
     need_root()
     plain, denied = (f"/dev/{name}-agent-sandbox-test-{os.getpid()}" for name in ("x", "vd"))
-    look = ("sh", "-c", f"for node in {plain} {denied}; do (: <> $node) && echo $node; done; echo ran")
+    look = ("sh", "-c", f"for node in {plain} {denied}; do (: < $node) && echo $node; done; echo ran")
     try:
         for path in (plain, denied):
             os.mknod(path, stat.S_IFCHR | 0o666, os.makedev(1, 3))

@@ -84,11 +84,15 @@ def runs(path):
 
 
 def reads_when_asked(path, chore):
-    """Somebody outside does something first: `chore` is the name of a file that asks for it; it is gone when it was done."""
+    ask(chore)
+    read(path)
+
+
+def ask(chore):
+    """Somebody outside does something: `chore` is the name of a file that asks for it; it is gone when it was done."""
     open(chore, "w").close()
     while os.path.exists(chore):
         time.sleep(0.02)
-    read(path)
 
 
 def reads_link(path):
@@ -249,7 +253,7 @@ def lowers_priority(pid):
 
 
 def changes_limit(pid):
-    soft, hard = resource.prlimit(int(pid), resource.RLIMIT_CORE)
+    hard = resource.prlimit(int(pid), resource.RLIMIT_CORE)[1]
     resource.prlimit(int(pid), resource.RLIMIT_CORE, (0, hard))
 
 
@@ -309,6 +313,11 @@ def knows_user(name):
         pwd.getpwnam(name)
     except KeyError:
         raise Refused("unknown")
+
+
+def knows_user_when_asked(name, chore):
+    ask(chore)
+    knows_user(name)
 
 
 def knows_number(number):
@@ -500,7 +509,7 @@ def starts_processes(number):
     started = []
     try:
         for _ in range(int(number)):
-            started.append(subprocess.Popen(["/bin/sleep", "60"]))  # noqa: PERF401 (all that were started must end)
+            started.append(subprocess.Popen(["/bin/sleep", "60"]))
     finally:
         for child in started:
             child.kill()

@@ -1,8 +1,9 @@
 """What a jail is: the one table of facts. Each belongs to a property, and says what is tried, in which setting, and what must come of it.
 
 `refused`: the act works outside and does not inside. `given`: it works inside. `untouched`: done inside it leaves nothing outside, where
-done outside it does. `told`: done inside, it is named when the session ends. Names in braces are places of a `World`; the acts are functions of acts.py; settings are those of settings.py.
-`lacking` names the backends that cannot give it: each of them must then name a gap or a weak point in that property by itself.
+done outside it does. `told`: done inside, it is named when the session ends. Names in braces are places of a `World`; the acts are
+functions of acts.py; the settings are those of settings.py. `lacking` names the backends that cannot give it: each of them must then name
+a gap or a weak point in that property by itself.
 """
 
 from __future__ import annotations
@@ -113,7 +114,11 @@ TABLE: dict[Property, tuple[Fact, ...]] = {
         refused("nor does the root directory of a process outside", "read", "/proc/{pid}/root{key}"),
         refused("a hidden file that is replaced outside meanwhile cannot be read", "reads_when_asked", "{netrc}", "{project}/chore-netrc"),
         refused("… in a home that can be read", "reads_when_asked", "{netrc}", "{project}/chore-netrc", setting="read", lacking=(FIREJAIL,)),
-        refused("… in the project", "reads_when_asked", "{project}/vault-file", "{project}/chore-vault", setting="vault",
+        refused("a hidden file that is made outside meanwhile cannot be read", "reads_when_asked", "{home}/.pgpass", "{project}/chore-pgpass"),
+        refused("… in a home that can be read", "reads_when_asked", "{home}/.pgpass", "{project}/chore-pgpass", setting="read",
+                lacking=(FIREJAIL,)),
+        refused("a hidden file in the project that is replaced outside meanwhile cannot be read",
+                "reads_when_asked", "{project}/vault-file", "{project}/chore-vault", setting="vault",
                 lacking=("bwrap", FIREJAIL, LANDLOCK)),
         refused("that a hidden file exists cannot be seen", "sees", "{key}", lacking=(LANDLOCK,)),
         refused("… in a home that can be read", "sees", "{home}/.ssh", setting="read", lacking=(FIREJAIL, LANDLOCK)),
@@ -185,6 +190,8 @@ TABLE: dict[Property, tuple[Fact, ...]] = {
         refused("… nor by number", "knows_number", "{other_number}", lacking=(LANDLOCK,)),
         refused("the groups of other people cannot be looked up", "knows_group", "{other}", lacking=(LANDLOCK,)),
         refused("who else is in a group of the system's cannot be looked up", "knows_member", "users", "{other}", lacking=(LANDLOCK,)),
+        refused("… nor any of it when an account was added outside meanwhile", "knows_user_when_asked", "{other}", "{project}/chore-account",
+                setting="accounts", lacking=("bwrap", FIREJAIL)),
     ),
     Property.DEVICES: (
         *(given(f"{path} is there", "opens_for_both", path) for path in ("/dev/null", "/dev/zero", "/dev/full", "/dev/urandom")),

@@ -11,7 +11,7 @@ from pathlib import Path
 from agent_sandbox.launcher.policy import Property
 from tests.jail import acts
 from tests.jail.properties import FACTS, Fact
-from tests.jail.settings import SETTINGS, VARIABLES, Setting
+from tests.jail.settings import SETTINGS, Setting
 from tests.jail.world import World, made
 from tests.machines import users
 from tests.machines.copies import PYTHON
@@ -106,18 +106,15 @@ def _configure(setting: Setting, world: World, backend: str) -> None:
     jail.configure(world.fill(setting.config))
 
 
-def _options(setting: Setting, world: World) -> list[str]:
-    return ["--quiet", *map(world.fill, setting.options)]
-
-
-def _admin(setting: Setting, world: World) -> dict[str, str] | None:
-    return None if setting.admin is None else {"config.toml": world.fill(setting.admin)}
+def _launch(setting: Setting, world: World, *words: str, in_terminal: bool = False) -> Result:
+    admin = None if setting.admin is None else {"config.toml": world.fill(setting.admin)}
+    with world.jail.argv("--quiet", *map(world.fill, setting.options), *words, admin=admin) as argv:
+        return world.run(_in_terminal(argv) if in_terminal else argv, as_root=admin is not None)
 
 
 def _gaps(setting: Setting, world: World) -> dict[Property, bool]:
     """What the launcher says by itself; the weak points of the policy are among it."""
-    words = [*_options(setting, world), "--dry-run", "--json", "--", "true"]
-    asked = world.jail.ask(*words, env=VARIABLES, admin=_admin(setting, world))
+    asked = _launch(setting, world, "--dry-run", "--json", "--", "true")
     assert asked.code == 0, asked.err
     told = json.loads(asked.out)
     gaps = [(gap["property"], gap["weak"]) for gap in told["gaps"]] + [(gap["property"], True) for gap in told["policy"]["weaknesses"]]
@@ -130,15 +127,12 @@ def _program(facts: list[Fact], world: World) -> list[str]:
 
 
 def _inside(facts: list[Fact], setting: Setting, world: World) -> Result:
-    jail, program = world.jail, _program(facts, world)
-    if setting.in_terminal:
-        return jail.outside(*_in_terminal([str(jail.program), *_options(setting, world), "--", *program]), env=VARIABLES)
-    return jail.run(*program, options=_options(setting, world), env=VARIABLES, admin=_admin(setting, world))
+    return _launch(setting, world, "--", *_program(facts, world), in_terminal=setting.in_terminal)
 
 
 def _outside(facts: list[Fact], setting: Setting, world: World) -> Result:
     program = _program(facts, world)
-    return world.jail.outside(*(_in_terminal(program) if setting.in_terminal else program), env=VARIABLES)
+    return world.run(_in_terminal(program) if setting.in_terminal else program)
 
 
 def _in_terminal(argv: list[str]) -> list[str]:

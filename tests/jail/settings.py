@@ -31,6 +31,7 @@ SETTINGS = {
     "read": Setting(says="--home read", options=("--home", "read")),
     "write": Setting(says="--home write", options=("--home", "write")),
     "vault": Setting(says="something hidden in the project", options=("--hide", "{project}/vault", "--hide", "{project}/vault-file")),
+    "accounts": Setting(says="accounts are added meanwhile"),
     "open": Setting(says="--network open", options=("--network", "open")),
     "closed": Setting(
         says="pids and ipc required", config='[sandbox]\nrequire = ["pids", "ipc"]\n', insists_on=(Property.PIDS, Property.IPC),

@@ -104,7 +104,7 @@ def test_a_path_with_unusual_characters_is_granted_as_it_is(jail: Jail, name: st
     assert (inside.out, "Read-only file system" in inside.err) == (f"seen\n{name}\n", True)
 
 
-@pytest.mark.parametrize("character", [*'!"#%&,;<>\\^{}*?[]', "\t", "\n", "\x01", "  ", " "])
+@pytest.mark.parametrize("character", [*'!"#%&,;<>\\^{}*?[]', "\t", "\x01", "  ", " "])
 def test_a_path_that_firejail_cannot_take_is_refused_by_name(jail: Jail, character: str) -> None:
     name = f"a{character}" if character == " " else f"a{character}b"
     granted = jail.write(jail.user.home / name / "f", "seen\n").parent
@@ -256,13 +256,13 @@ def rooms(jail: Jail) -> list[Path]:
 @pytest.mark.parametrize("number", [0, signal.SIGTERM, signal.SIGKILL])
 def test_however_it_ends_nothing_is_left(jail: Jail, number: int) -> None:
     need_root()
-    with jail.start("sh", "-c", "(setsid sleep 4346 &); echo ready; sleep 4347", stdout=subprocess.PIPE) as process:
+    with jail.start("sh", "-c", "(setsid sleep 4346 &); echo ready; sleep 60; true", stdout=subprocess.PIPE) as process:
         assert process.stdout is not None and process.stdout.readline() == "ready\n"
-        started = {line.split()[0] for _, line in alive(jail.user.uid)}
-        own = {f"{folder}/{pid}" for pid, line in alive(jail.user.uid) if "/firejail " in line for folder in LEFT_BY_FIREJAIL}
-        assert "/usr/bin/firejail" in started and own & left_by_firejail() and rooms(jail)  # control: there is something to leave
-        for pid in [pid for pid, line in alive(jail.user.uid) if line.startswith("sleep 4347")] if number == 0 else [process.pid]:
-            os.kill(pid, number or signal.SIGTERM)
+        running = alive(jail.user.uid)
+        own = {f"{folder}/{pid}" for pid, line in running if "/firejail " in line for folder in LEFT_BY_FIREJAIL}
+        assert own & left_by_firejail() and rooms(jail)  # control: there is something to leave
+        (command,) = [pid for pid, line in running if line.startswith("sleep 60")]
+        os.kill(process.pid if number else command, number or signal.SIGTERM)
         process.wait(20)
     assert until(lambda: not alive(jail.user.uid)), alive(jail.user.uid)
     assert until(lambda: not own & left_by_firejail() and not rooms(jail)), (own & left_by_firejail(), rooms(jail))

@@ -11,16 +11,18 @@ import stat
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from tests.jail.services import listener
-from tests.jail.settings import Setting
+from tests.jail.settings import VARIABLES, Setting
 from tests.machines import users
 from tests.machines.copies import fill_copy
-from tests.machines.jail import Jail
+from tests.machines.jail import Jail, Result
 
 SECRET = "hunter2"
+WITH_OTHER_ETC = 'mount --bind "$1" /etc || exit 99; shift; exec "$@"'
+APART = ("/usr/bin/unshare", "--mount", "--propagation", "private", "/bin/sh", "-c", WITH_OTHER_ETC, "sh")
 VICTIMS = (
     "table", "beside", "truncates", "removes", "moves", "moves-away", "links", "replaced", "mode", "mode-of-open", "owner", "times",
     "times-of-open", "attribute", "attribute-of-open", "flags", "secret/token",
@@ -34,6 +36,14 @@ CROWD = 60
 class World:
     def __init__(self, jail: Jail, places: dict[str, str]) -> None:
         self.jail, self.places = jail, places
+
+    def run(self, argv: Sequence[str], *, as_root: bool = False) -> Result:
+        """As the user, where /etc is a copy: other tests add accounts meanwhile, which is something that a jail may notice."""
+        user = self.jail.user
+        identity = () if as_root else ("setpriv", f"--reuid={user.uid}", f"--regid={user.gid}", "--init-groups", "--")
+        words = (*APART, self.places["etc"], *identity, *argv)
+        done = users.run_as(users.current_user(), words, env={**user.environment, **VARIABLES}, cwd=self.jail.project)
+        return Result(code=done.returncode, out=done.stdout, err=done.stderr)
 
     def fill(self, text: str) -> str:
         """The places in braces, by their paths."""
@@ -59,8 +69,10 @@ class World:
         places = {name: Path(path) for name, path in self.places.items()}
         chores: dict[Path, Callable[[], object]] = {
             places["project"] / "chore-netrc": lambda: _replace(places["netrc"], self.jail.user),
+            places["project"] / "chore-pgpass": lambda: _replace(places["home"] / ".pgpass", self.jail.user),
             places["project"] / "chore-vault": lambda: _replace(places["project"] / "vault-file", self.jail.user),
             places["project"] / "chore-later": lambda: _fill(places["later"]),
+            places["project"] / "chore-account": lambda: _replace_accounts(places["etc"]),
         }
         ended = threading.Event()
 
@@ -76,6 +88,7 @@ class World:
         yield
         ended.set()
         thread.join()
+        (places["home"] / ".pgpass").unlink(missing_ok=True)
         shutil.rmtree(places["later"], ignore_errors=True)
 
 
@@ -90,7 +103,8 @@ def made(user: users.TestUser) -> Iterator[World]:
         "top": f"/{name}", "top_name": name, "later": f"/{name}-later", "tmp": f"/tmp/{name}", "tmp_name": name,
         "var_tmp": f"/var/tmp/{name}", "shm": f"/dev/shm/{name}", "device": f"/dev/{name}", "much_memory": str(4 << 30),
         "settings": str(home / ".config/agent-sandbox"), "state": str(home / ".local/state/agent-sandbox"), "tools": str(home / "tools"),
-        "slurm_conf": f"/etc/slurm/{name}.conf", "munge": f"/run/munge/{name}.socket", "docker": f"/run/{name}/docker.sock",
+        "slurm_conf": f"/etc/slurm/{name}.conf", "etc": f"/var/lib/{name}-etc", "munge": f"/run/munge/{name}.socket",
+        "docker": f"/run/{name}/docker.sock",
         "log": f"/run/{name}/log", "packets": f"/run/{name}/packets", "bus": f"/run/user/{user.uid}/bus",
         "agent": f"/tmp/{name}-agent/agent.1", "granted": f"/run/{name}/granted", "beside_granted": f"/run/{name}/beside",
     }  # fmt: skip
@@ -101,7 +115,7 @@ def made(user: users.TestUser) -> Iterator[World]:
         for path in (places["mnt"], places["top"]):
             stack.callback(shutil.rmtree, path)
             _fill(Path(path), mode=0o777)
-        for path in (places["tmp"], places["var_tmp"], places["shm"], places["slurm_conf"]):
+        for path in (places["tmp"], places["var_tmp"], places["shm"]):
             stack.callback(_remove, path)
             _mkdir(Path(path).parent)
             Path(path).write_text(SECRET)
@@ -112,6 +126,7 @@ def made(user: users.TestUser) -> Iterator[World]:
         places |= _add_memory(name, stack)
         places |= _add_others(user, stack)
         places |= _add_ports(stack)
+        _copy_etc(places, stack)
         yield World(jail, places)
 
 
@@ -154,6 +169,22 @@ def _fill_home(jail: Jail, places: dict[str, str]) -> None:
     (project / "to-docker").symlink_to(places["docker"])
     subprocess.run(["git", "init", "-q", project], check=True)
     jail.configure("")
+
+
+def _copy_etc(places: dict[str, str], stack: contextlib.ExitStack) -> None:
+    """With settings of Slurm's in it."""
+    stack.callback(shutil.rmtree, places["etc"])
+    subprocess.run(["cp", "-a", "/etc", places["etc"]], check=True)
+    conf = Path(places["etc"] + places["slurm_conf"].removeprefix("/etc"))
+    _mkdir(conf.parent)
+    conf.write_text(SECRET)
+
+
+def _replace_accounts(etc: Path) -> None:
+    """As `useradd` does: new files are moved over the old ones."""
+    for name in ("passwd", "group"):
+        shutil.copy2(etc / name, etc / f"{name}+")
+        (etc / f"{name}+").rename(etc / name)
 
 
 def _add_setuid_program(path: Path) -> None:

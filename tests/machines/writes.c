@@ -1,6 +1,7 @@
 /* writes make TREE            a target for each act, in the new directory TREE, made as it is needed outside
  * writes try TREE OWN         each act on its target, with files of its own in the directory OWN
- * writes victim               a process to be attacked: prints how it can be reached, then "signalled" for every SIGUSR1
+ * writes victim               a process to be attacked: prints how it can be reached, then the name of the act for each signal,
+ *                             and "done" for SIGRTMAX, which comes after all that were sent before
  * writes attack FACTS...      each act on the process with those facts
  *
  * One line an act: its name, and "OK" or the name of the error. Every act is made by a process of its own, so that none is in
@@ -401,11 +402,23 @@ static int try(const char *tree)
 static struct { pid_t pid; unsigned long memory; int shared, descriptor; char name[64]; } victim;
 static char memory[64] = "memory of the victim";
 
+enum { KILLED, QUEUED, TO_THREAD, TO_PROCESS, BY_PIPE, SIGNALS }; /* from SIGRTMIN on: those are counted, and lower ones come first */
+
 static void signalled(int number)
 {
-    (void)number;
-    if (write(1, "signalled\n", 10) < 0)
+    static const char *const lines[SIGNALS] = {"kill-real-time\n", "kill-queue\n", "kill-thread\n", "kill-pidfd\n", "signal-by-pipe\n"};
+    const char *line = number == SIGRTMAX ? "done\n" : lines[number - SIGRTMIN];
+    if (write(1, line, strlen(line)) < 0)
         _exit(1);
+}
+
+static void count_signals(void)
+{
+    struct sigaction one_at_a_time = {.sa_handler = signalled};
+    sigfillset(&one_at_a_time.sa_mask);
+    for (int i = 0; i < SIGNALS; i++)
+        need(sigaction(SIGRTMIN + i, &one_at_a_time, NULL), "sigaction");
+    need(sigaction(SIGRTMAX, &one_at_a_time, NULL), "sigaction");
 }
 
 static int abstract(int (*use)(int, const struct sockaddr *, socklen_t))
@@ -428,8 +441,7 @@ static int be_victim(void)
     int listener = abstract(bind);
     need(listener, "bind");
     need(listen(listener, 64), "listen");
-    signal(SIGUSR1, signalled);
-    signal(SIGIO, signalled);
+    count_signals();
     printf("%d %lu %d %d %s\n", getpid(), (unsigned long)memory, shared, listener, victim.name);
     fflush(stdout);
     while (pause() < 0) /* always: it returns when a signal was handled */
@@ -467,19 +479,21 @@ static int transfer(int call)
 #define ATTACK(name) static int name(const char *unused __attribute__((unused)))
 ATTACK(kill_0) { return kill(victim.pid, 0); }
 ATTACK(kill_continue) { return kill(victim.pid, SIGCONT); }
-ATTACK(kill_user) { return kill(victim.pid, SIGUSR1); }
-ATTACK(kill_queue) { return sigqueue(victim.pid, SIGUSR1, (union sigval){0}); }
-ATTACK(kill_thread) { return tgkill(victim.pid, victim.pid, SIGUSR1); }
+ATTACK(kill_real_time) { return kill(victim.pid, SIGRTMIN + KILLED); }
+ATTACK(kill_queue) { return sigqueue(victim.pid, SIGRTMIN + QUEUED, (union sigval){0}); }
+ATTACK(kill_thread) { return tgkill(victim.pid, victim.pid, SIGRTMIN + TO_THREAD); }
 ATTACK(kill_pidfd)
 {
     int process = syscall(SYS_pidfd_open, victim.pid, 0);
-    return process < 0 ? -1 : syscall(SYS_pidfd_send_signal, process, SIGUSR1, NULL, 0);
+    return process < 0 ? -1 : syscall(SYS_pidfd_send_signal, process, SIGRTMIN + TO_PROCESS, NULL, 0);
 }
 ATTACK(signal_by_pipe) /* never an error: whether it arrived, the victim says */
 {
     int ends[2];
     need(pipe(ends), "pipe");
-    if (fcntl(ends[0], F_SETOWN, victim.pid) < 0 || fcntl(ends[0], F_SETFL, O_ASYNC) < 0)
+    if (fcntl(ends[0], F_SETOWN, victim.pid) < 0 || fcntl(ends[0], F_SETSIG, SIGRTMIN + BY_PIPE) < 0)
+        return -1;
+    if (fcntl(ends[0], F_SETFL, O_ASYNC) < 0)
         return -1;
     return write(ends[1], "x", 1);
 }
@@ -531,7 +545,7 @@ ATTACK(abstract_connect) { return abstract(connect); }
 ATTACK(group_join) { return setpgid(0, victim.pid); }
 
 static const struct { const char *name; int (*act)(const char *); } attacks[] = {
-    {"kill-0", kill_0}, {"kill-continue", kill_continue}, {"kill-user", kill_user}, {"kill-queue", kill_queue}, {"kill-thread", kill_thread},
+    {"kill-0", kill_0}, {"kill-continue", kill_continue}, {"kill-real-time", kill_real_time}, {"kill-queue", kill_queue}, {"kill-thread", kill_thread},
     {"kill-pidfd", kill_pidfd}, {"signal-by-pipe", signal_by_pipe}, {"trace", trace}, {"memory-read", memory_read}, {"memory-write", memory_write},
     {"memory-file-read", memory_file_read}, {"memory-file-write", memory_file_write}, {"memory-maps", memory_maps},
     {"environment", environment}, {"descriptor-take", descriptor_take}, {"descriptor-link", descriptor_link}, {"root-link", root_link},

@@ -74,6 +74,21 @@ TABLE: list[tuple[Situation, str, tuple[int, ...], str]] = [
     *((PROXIED, "socket", (2, kind, 0), "EACCES") for kind in (2, 3, 4, 5, 6, 10)),
     *((PROXIED, "socket", (family, 3, 0), "EAFNOSUPPORT") for family in (16, 17, 40)),
     (PROXIED, "socket", (1, 1, 0), "allow"),
+    # the other call and the other family
+    (PROXIED, "socket", (1, 5, 7), "allow"),
+    *((PROXIED, "socket", (10, 1, protocol), "EPROTONOSUPPORT") for protocol in (132, 262)),
+    *((PROXIED, "socket", (10, kind, 0), "EACCES") for kind in (2, 3)),
+    (PROXIED, "socketpair", (1, 1, 7), "allow"),
+    (PROXIED, "socketpair", (40, 1, 0), "EAFNOSUPPORT"),
+    (PROXIED, "socketpair", (2, 2, 0), "EACCES"),
+    (PROXIED, "socketpair", (2, 1, 262), "EPROTONOSUPPORT"),
+    (OPEN, "socket", (10, 3, 58), "EPERM"),
+    *((OPEN, "socket", (family, 10, 0), "EPERM") for family in (2, 10)),
+    (OPEN, "socketpair", (40, 1, 0), "EAFNOSUPPORT"),
+    (OPEN, "socketpair", (16, 3, 9), "EPROTONOSUPPORT"),
+    (OPEN, "socketpair", (2, 3, 0), "EPERM"),
+    *((OPEN, "socketpair", (2, kind, 0), "allow") for kind in (2, 6)),
+    *((ALONE, call, (2, kind, 0), "allow") for call in ("socket", "socketpair") for kind in (1, 2)),
     *((PROXIED, call, (3, 0, 0, 0x20000000), "EOPNOTSUPP") for call in ("sendto", "sendmmsg")),
     *((PROXIED, call, (3, 0, 0, 0x4000), "allow") for call in ("sendto", "sendmmsg")),
     (PROXIED, "sendmsg", (3, 0, 0x20000040), "EOPNOTSUPP"),
@@ -98,19 +113,20 @@ TABLE: list[tuple[Situation, str, tuple[int, ...], str]] = [
             0x4008669A, 0x400866F2, 0xC00866F2, 0x400866B0,  # Lustre: stripes, removal by number, times
             0x50009401, 0x5000940E, 0x5000940F, 0x50009417, 0x5000943F, 0x4008941A, 0x50009402,  # btrfs: subvolumes, flags, defragment
             0xC0189436,  # FIDEDUPERANGE
-            0x4004F50D, 0xBC10, 0x4018BC11, 0x40047211, 0x40186F04, 0x40289702, 0x40084301,
+            0x4004F50D, 0xBC10, 0x4018BC11, 0x40047211, 0x40186F04, 0x40289702, 0x40289705, 0x40084301,
         )
     ),
     *(
         (OPEN, "ioctl", (3, request), "allow")
         for request in (
-            0x80086601, 0x80086603, 0xC020660B, 0x4008669B, 0x801C581F,  # read flags, version, extents, stripes, FSGETXATTR
+            0x80086601, 0x80046601, 0x80086603, 0xC020660B, 0x801C581F,  # read flags, version, extents, FSGETXATTR
+            0x4008669B, 0x800866AD, 0x800866A8, 0xC00866A4,  # Lustre: stripes, number of a file, servers, space
             0x40049409, 0x4020940D,  # FICLONE, FICLONERANGE
             0x5401, 0x5413, 0x541B, 0x5421, 0x8912, 0x8927, 0xC0484645,  # TCGETS, window size, FIONREAD, interfaces, one of a GPU's
         )
     ),
     *((ISOLATED, "ioctl", (3, request), "EPERM") for request in (0x8912, 0x8915, 0x8927, 0x8946, 0x89F0)),  # interfaces, addresses
-    *((ISOLATED, "ioctl", (3, request), "allow") for request in (0x8901, 0x8905, 0x8907, 0x89E0, 0x5411, 0x541B)),
+    *((ISOLATED, "ioctl", (3, request), "allow") for request in (*range(0x8901, 0x8908), 0x89E0, 0x5411, 0x541B)),
     # other processes
     (OPEN, "prlimit64", (0, 7), "allow"),
     (OPEN, "prlimit64", (1, 7), "EPERM"),
