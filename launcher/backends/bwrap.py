@@ -72,6 +72,8 @@ def _own_user_namespaces(host: Host) -> int:
 
 
 def _gaps(policy: Policy, host: Host) -> Iterator[Gap]:
+    reason = "when an account is added outside while the jail runs, /etc/passwd is a new file, and the names of all can be read"
+    yield Gap(property=Property.USERS, reason=reason, weak=True, always=True)
     if policy.network.mode == "open" and host.landlock < SCOPES_ABI:
         reason = f"the network is shared and this kernel's Landlock (ABI {host.landlock}) has no scopes"
         yield Gap(property=Property.ABSTRACT_SOCKETS, reason=reason, fix="Linux 6.12, or --network isolated")

@@ -113,6 +113,9 @@ def _weak_points(policy: Policy, host: Host) -> Iterator[Gap]:
     """What holds, but for something that is worth knowing."""
     reason = "that a path exists, its size and dates can be seen by who knows its name; no file can be read"
     yield Gap(property=Property.HIDDEN, reason=reason, weak=True, always=True)
+    if policy.insists_on(Property.PIDS):
+        reason = "a process of yours outside can be moved to other processors by who guesses its number"
+        yield Gap(property=Property.PIDS, reason=reason, fix="use bwrap", weak=True, always=True)
     if not can_supervise(host):
         why = "kernel.yama.ptrace_scope forbids it" if host.notify else "this kernel's seccomp cannot notify"
         reason = f"no supervisor can run ({why}): all unix sockets, chmod, chown, touch and pseudo-terminals are refused"
