@@ -3,8 +3,9 @@
 SHELL := /bin/bash
 PYTEST_ARGS ?=
 BIN := .venv/bin
-PACKAGES := acl bubblewrap busybox firejail gcc git libc6-dev libseccomp2 lmod mariadb-client-core mariadb-server-core munge procps \
-    python3-venv shellcheck slurm-client slurmctld slurmd slurmdbd sudo tmux util-linux vim-tiny
+PACKAGES := acl bubblewrap busybox dbus-bin dbus-daemon firejail gcc gdb git gnupg libc6-dev libseccomp2 lmod make mariadb-client-core \
+    mariadb-server-core munge nodejs openjdk-17-jre-headless openssh-client procps python3-venv redis-server rsync shellcheck slurm-client \
+    slurmctld slurmd slurmdbd socat sudo tmux util-linux vim-tiny
 
 .PHONY: test lint packages install bench docs filters clean help
 

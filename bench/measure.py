@@ -74,9 +74,14 @@ def imports():
 
 
 def bare_firejail():
-    """The plan's own firejail without us: the same options, no stage inside."""
+    """The plan's own firejail without us: the same profile, no stage inside."""
+    from agent_sandbox.launcher.firejail import other_entries, profile
+
     plan = decide(open_case(parse(["--backend", "firejail", "--", "true"]))).plan
-    return spawn([plan.program, *plan.words, "/usr/bin/true"])
+    name = f"{os.path.expanduser('~')}/.bench-profile"
+    with open(name, "w") as file:
+        file.writelines(f"{line}\n" for line in profile(plan, tuple(other_entries(plan.inner.shown))))
+    return spawn([plan.program, "--quiet", f"--profile={name}", "/usr/bin/true"])
 
 
 def compare():

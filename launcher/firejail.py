@@ -13,7 +13,7 @@ import signal
 
 from agent_sandbox.config.record import replace
 from agent_sandbox.launcher.backends.bwrap import GROUP_SIGNALS
-from agent_sandbox.launcher.backends.firejail import ORDERS_FD, PIN, PROFILE_FD, check_path
+from agent_sandbox.launcher.backends.firejail import INPUT_FD, ORDERS_FD, PIN, PROFILE_FD, check_path
 from agent_sandbox.launcher.confine import make_room
 from agent_sandbox.launcher.plan import Data
 from agent_sandbox.launcher.say import say
@@ -44,10 +44,20 @@ def become(plan: Plan, status: int, environment: dict[str, str], ready: Callable
     data = (Data(fd=PROFILE_FD, content=b"".join(os.fsencode(line) + b"\n" for line in lines), label="profile"),
             Data(fd=ORDERS_FD, content=orders, label="orders"))  # fmt: skip
     place_files(replace(plan, options=(), options_fd=ORDERS_FD, data=data), {}, status)
+    set_input_aside()
     set_signals(())
     signal.pthread_sigmask(signal.SIG_BLOCK, GROUP_SIGNALS)
     os.chdir("/")
     os.execve(plan.program, (plan.program, *plan.words), environment)
+
+
+def set_input_aside() -> None:
+    """firejail throws away what was typed at a terminal that is its standard input and not read yet: that may be for the caller's
+    script, which goes on after us."""
+    os.dup2(0, INPUT_FD)
+    null = os.open("/dev/null", os.O_RDONLY | os.O_CLOEXEC)
+    os.dup2(null, 0)
+    os.close(null)
 
 
 def refuse_in_user_namespace() -> None:

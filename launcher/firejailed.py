@@ -27,8 +27,10 @@ class Problem(Exception):
 
 
 def main(words: list[str]) -> NoReturn:
-    status, orders = int(words[0]), int(words[1])
+    status, orders, standard_input = map(int, words)
     try:
+        os.dup2(standard_input, 0)
+        os.close(standard_input)
         told = read_orders(orders)
         check_namespaces(told["outside"])
         fill_home(told)

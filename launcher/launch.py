@@ -58,6 +58,7 @@ class Case:
     project: Found
     settings: Settings
     session: str  # its name
+    files: tuple[tuple[str, bytes], ...] = ()  # beside the summary, in the jail's own place: name and content
 
 
 @record
@@ -138,10 +139,10 @@ def ignored_at_start() -> frozenset[int]:
 
 
 def with_summary(policy: Policy, case: Case, backend: str, gaps: tuple[Gap, ...]) -> Policy:
-    """The read-only page inside that says what holds there."""
-    content = summarise(policy, case.settings, backend, gaps).encode()
-    page = Mount(path=f"{policy.rooms.own}/{SUMMARY}", kind=Kind.FILE, content=content, origin="agent-sandbox")
-    return replace(policy, view=View(mounts=in_order([*policy.view.mounts, page])))
+    """The read-only page inside that says what holds there, and what else this launch brings along."""
+    files = ((SUMMARY, summarise(policy, case.settings, backend, gaps).encode()), *case.files)
+    made = [Mount(path=f"{policy.rooms.own}/{name}", kind=Kind.FILE, content=content, origin="agent-sandbox") for name, content in files]
+    return replace(policy, view=View(mounts=in_order([*policy.view.mounts, *made])))
 
 
 def open_audit(settings: Settings, places: Places, host: Host) -> Audit:

@@ -19,6 +19,7 @@ NOT_EXECUTABLE, NOT_FOUND = 126, 127
 ENV = "/usr/bin/env"
 ENV_OPTION = "--default-signal="
 INNER_STAGE = "/launcher/inner.py"
+STAGES = (INNER_STAGE, "/chaperon/inside.py")  # of ours, and each becomes the command
 LONGEST_ARGUMENT = 131071  # the kernel's limit for one string
 
 
@@ -102,4 +103,4 @@ def is_wrapper(words: Sequence[str]) -> bool:
     """Is this command line the wrapping, which is still to become the command?"""
     if words[0] == ENV:
         return len(words) > 1 and words[1].startswith(ENV_OPTION)
-    return len(words) > 3 and words[3].endswith(INNER_STAGE)
+    return len(words) > 3 and words[3].endswith(STAGES)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     Rule = tuple[str, str]
 
-STATUS_FD, PROFILE_FD, ORDERS_FD = 10, 11, 12
+STATUS_FD, PROFILE_FD, ORDERS_FD, INPUT_FD = 10, 11, 12, 13
 INNER_STAGE = "/launcher/firejailed.py"
 NOTHING = "agent-sandbox-nothing"  # a name that is not there: to whitelist it empties the directory
 PIN = "pin"  # no word of firejail's: made read-only and writable again, a directory is a mount point, and those cannot be renamed
@@ -70,8 +70,8 @@ class Firejail:
 
 def _words(host: Host) -> tuple[str, ...]:
     """The rules come by an open file, and so does the command: firejail takes 128 words of 4 KiB, and a process list shows them."""
-    files = (f"--profile=/proc/self/fd/{PROFILE_FD}", f"--keep-fd={STATUS_FD},{ORDERS_FD}")
-    return ("--quiet", *files, host.python, "-I", "-S", host.package + INNER_STAGE, str(STATUS_FD), str(ORDERS_FD))
+    files = (f"--profile=/proc/self/fd/{PROFILE_FD}", f"--keep-fd={STATUS_FD},{ORDERS_FD},{INPUT_FD}")
+    return ("--quiet", *files, host.python, "-I", "-S", host.package + INNER_STAGE, str(STATUS_FD), str(ORDERS_FD), str(INPUT_FD))
 
 
 def _inner(policy: Policy, host: Host) -> Inner:
@@ -228,7 +228,7 @@ def _gaps(policy: Policy, host: Host) -> Iterator[Gap]:
         reason = f"{masks} hidden path(s) in home are covered by a mask, which a rename outside takes away, and what is made there later has none"
         yield Gap(property=Property.HIDDEN, reason=reason, fix="--home tmpwrite", weak=True)
     if _uses_var_tmp(policy) and not _is_bind(policy.view.covering("/var/tmp")):
-        yield Gap(property=Property.TMP, reason="/var/tmp has only what is granted below it and cannot be written", weak=True)
+        yield Gap(property=Property.TMP, reason="/var/tmp has only what is granted below it and cannot be written", weak=True, always=True)
 
 
     if policy.limits.processes is not None:
@@ -238,7 +238,7 @@ def _gaps(policy: Policy, host: Host) -> Iterator[Gap]:
 
 def _view_gaps(view: View) -> Iterator[Gap]:
     reason = "the names of what lies in / can be seen, and what is made there later can be read"
-    yield Gap(property=Property.FS_READ, reason=reason, weak=True)
+    yield Gap(property=Property.FS_READ, reason=reason, weak=True, always=True)
     for top in WHOLE:
         parts = [mount for mount in view.mounts if mount.kind == Kind.BIND and is_below(mount.path, top)]
         if parts and not _is_bind(view.covering(top)):

@@ -39,7 +39,8 @@ PROGRAMS = {
         node -e 'const net = require("net"), server = net.createServer(c => c.end("hello")).listen("socket", () =>
             net.connect("socket").on("data", d => { console.log(String(d)); server.close() }))' | grep hello
         node -e 'console.log(require("child_process").execSync("echo hello").toString())' | grep hello""",
-    "npm": """
+    "npm, where it comes with node": """
+        command -v npm || exit 0
         mkdir one two; cd one; npm init -y > log; echo "module.exports = 'hello'" > index.js; npm pack > log 2>&1; cd ../two; npm init -y > log
         npm install --offline --no-audit --no-fund ../one/one-1.0.0.tgz > log; node -p 'require("one")' | grep hello""",
     "redis-server": """
@@ -71,7 +72,7 @@ PROGRAMS = {
 }
 NEEDS = {
     "tmux": "tmux", "ssh-agent": "ssh-agent ssh-add", "git credential cache": "git", "gpg-agent": "gpg gpg-agent", "node": "node",
-    "npm": "npm node", "redis-server": "redis-server redis-cli", "dbus-daemon": "dbus-daemon dbus-send",
+    "npm, where it comes with node": "node", "redis-server": "redis-server redis-cli", "dbus-daemon": "dbus-daemon dbus-send",
 }  # fmt: skip
 
 

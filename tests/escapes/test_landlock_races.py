@@ -30,7 +30,9 @@ libc = ctypes.CDLL(None, use_errno=True)
 os.mkdir("here")
 def serve(server):
     while True:
-        one = server.accept()[0]; one.send(b"in"); one.close()
+        with server.accept()[0] as one:
+            try: one.send(b"in")
+            except OSError: pass  # gone already
 server = socket.socket(socket.AF_UNIX); server.bind("here/s"); server.listen(64)
 threading.Thread(target=serve, args=(server,), daemon=True).start()
 def address(path): return (b"\\1\\0" + path.encode()).ljust(110, b"\\0")
@@ -65,9 +67,11 @@ for one in tries(): attempt(one.fileno())
 DESCRIPTOR = """
 fixed = os.dup(0)
 def swap():
-    while True:  # the same number is a fresh socket, one that is connected, and a file
+    while True:  # the same number is a file, a fresh socket and, after a try, one that is connected
         with socket.socket(socket.AF_UNIX) as fresh:
-            memory[:110] = bad; os.dup2(fresh.fileno(), fixed); memory[:110] = good; os.dup2(0, fixed); os.dup2(fresh.fileno(), fixed)
+            for path in (bad, good):
+                os.dup2(0, fixed); memory[:110] = path; os.dup2(fresh.fileno(), fixed)
+                time.sleep(0.0002)
 good, bad = address("here/s"), address(outside + "/s")
 threading.Thread(target=swap, daemon=True).start()
 for one in tries():

@@ -32,7 +32,7 @@ def listening(jail: Jail, address: str) -> Iterator[None]:
     """A service outside, to which the control connects."""
     with socket.socket(socket.AF_UNIX) as service:
         service.bind(address.replace("@", "\0"))
-        service.listen(8)
+        service.listen(64)
         if not address.startswith("@"):
             os.chmod(address, 0o777)
         try:

@@ -241,7 +241,7 @@ def test_the_stage_inside_starts_nothing_where_there_is_no_jail(jail: Jail) -> N
     orders = jail.write(jail.project / "orders")
     orders.write_bytes(marshal.dumps({"outside": outside, "command": ("/bin/echo", "ran")}))
     stage = jail.copy / "lib" / "agent_sandbox" / "launcher" / "firejailed.py"
-    done = jail.outside("sh", "-c", f"exec {PYTHON} -I -S {stage} 1 3 3< orders")
+    done = jail.outside("sh", "-c", f"exec {PYTHON} -I -S {stage} 1 3 4 3< orders 4< /dev/null")
     assert (done.code, done.out) == (125, '{"stage-error": "firejail started without a jail (no pid namespace)"}\n')
 
 
@@ -249,8 +249,8 @@ def left_by_firejail() -> set[str]:
     return {str(path) for folder in LEFT_BY_FIREJAIL if os.path.isdir(folder) for path in Path(folder).iterdir()}
 
 
-def rooms(jail: Jail) -> list[Path]:
-    return list(Path("/tmp").glob(f"agent-sandbox-room-{jail.user.uid}-*"))
+def rooms(jail: Jail) -> list[str]:
+    return [entry.path for entry in os.scandir("/tmp") if entry.stat(follow_symlinks=False).st_uid == jail.user.uid]
 
 
 @pytest.mark.parametrize("number", [0, signal.SIGTERM, signal.SIGKILL])
@@ -258,6 +258,7 @@ def test_however_it_ends_nothing_is_left(jail: Jail, number: int) -> None:
     need_root()
     with jail.start("sh", "-c", "(setsid sleep 4346 &); echo ready; sleep 60; true", stdout=subprocess.PIPE) as process:
         assert process.stdout is not None and process.stdout.readline() == "ready\n"
+        assert until(lambda: any(line.startswith("sleep 60") for _, line in alive(jail.user.uid)))
         running = alive(jail.user.uid)
         own = {f"{folder}/{pid}" for pid, line in running if "/firejail " in line for folder in LEFT_BY_FIREJAIL}
         assert own & left_by_firejail() and rooms(jail)  # control: there is something to leave

@@ -158,9 +158,10 @@ ACT(fchownat_) { return fchownat(AT_FDCWD, path, getuid(), getgid(), 0); }
 ACT(fchownat_empty) { return fchownat(opened(path, O_PATH), "", getuid(), getgid(), AT_EMPTY_PATH); }
 ACT(utime_) { return utime(path, &(struct utimbuf){0, 0}); }
 ACT(utimes_) { return utimes(path, (struct timeval[2]){{0, 0}, {0, 0}}); }
-#ifdef SYS_futimesat
-ACT(futimesat_) { return syscall(SYS_futimesat, AT_FDCWD, path, (struct timeval[2]){{0, 0}, {0, 0}}); }
+#ifndef SYS_futimesat
+#define SYS_futimesat -1 /* newer machines have it not: ENOSYS */
 #endif
+ACT(futimesat_) { return syscall(SYS_futimesat, AT_FDCWD, path, (struct timeval[2]){{0, 0}, {0, 0}}); }
 ACT(utimensat_) { return utimensat(AT_FDCWD, path, epoch, 0); }
 ACT(utimensat_now) { return utimensat(AT_FDCWD, path, NULL, 0); }
 ACT(utimensat_link) { return utimensat(AT_FDCWD, path, epoch, AT_SYMLINK_NOFOLLOW); }
@@ -314,10 +315,8 @@ static const struct {
     {"fchmod", fchmod_, FILE_}, {"fchmod-neither", fchmod_neither, FILE_}, {"fchmodat", fchmodat_, FILE_}, {"fchmodat2", fchmodat2_, FILE_},
     {"fchmodat2-empty", fchmodat2_empty, FILE_}, {"chown", chown_, FILE_}, {"lchown", lchown_, FILE_}, {"fchown", fchown_, FILE_},
     {"fchownat", fchownat_, FILE_}, {"fchownat-empty", fchownat_empty, FILE_}, {"utime", utime_, FILE_}, {"utimes", utimes_, FILE_},
-#ifdef SYS_futimesat
-    {"futimesat", futimesat_, FILE_},
-#endif
-    {"utimensat", utimensat_, FILE_}, {"utimensat-now", utimensat_now, FILE_}, {"utimensat-link", utimensat_link, FILE_},
+    {"futimesat", futimesat_, FILE_}, {"utimensat", utimensat_, FILE_}, {"utimensat-now", utimensat_now, FILE_},
+    {"utimensat-link", utimensat_link, FILE_},
     {"utimensat-empty", utimensat_empty, FILE_}, {"utimensat-directory", utimensat_, FOLDER}, {"futimens", futimens_, FILE_},
     {"setxattr", setxattr_, FILE_}, {"lsetxattr", lsetxattr_, FILE_}, {"fsetxattr", fsetxattr_, FILE_},
     {"setxattr-by-descriptor", setxattr_by_descriptor, FILE_}, {"setxattrat", setxattrat_, FILE_}, {"removexattr", removexattr_, FILE_},
@@ -538,15 +537,21 @@ ATTACK(affinity_set)
     return sched_setaffinity(victim.pid, sizeof first, &first);
 }
 ATTACK(compare) { return syscall(SYS_kcmp, victim.pid, getpid(), 0, 1, 1); }
-ATTACK(pages_move) { void *page = (void *)victim.memory; int node = 0, status; return syscall(SYS_move_pages, victim.pid, 1, &page, &node, &status, 0); }
+ATTACK(pages_move)
+{
+    void *page = (void *)victim.memory;
+    int node = 0, status;
+    return syscall(SYS_move_pages, victim.pid, 1, &page, &node, &status, 0);
+}
 ATTACK(robust_list) { void *head; size_t size; return syscall(SYS_get_robust_list, victim.pid, &head, &size); }
 ATTACK(shared_memory) { return shmat(victim.shared, NULL, 0) == (void *)-1 ? -1 : 0; }
 ATTACK(abstract_connect) { return abstract(connect); }
 ATTACK(group_join) { return setpgid(0, victim.pid); }
 
 static const struct { const char *name; int (*act)(const char *); } attacks[] = {
-    {"kill-0", kill_0}, {"kill-continue", kill_continue}, {"kill-real-time", kill_real_time}, {"kill-queue", kill_queue}, {"kill-thread", kill_thread},
-    {"kill-pidfd", kill_pidfd}, {"signal-by-pipe", signal_by_pipe}, {"trace", trace}, {"memory-read", memory_read}, {"memory-write", memory_write},
+    {"kill-0", kill_0}, {"kill-continue", kill_continue}, {"kill-real-time", kill_real_time}, {"kill-queue", kill_queue},
+    {"kill-thread", kill_thread}, {"kill-pidfd", kill_pidfd}, {"signal-by-pipe", signal_by_pipe}, {"trace", trace},
+    {"memory-read", memory_read}, {"memory-write", memory_write},
     {"memory-file-read", memory_file_read}, {"memory-file-write", memory_file_write}, {"memory-maps", memory_maps},
     {"environment", environment}, {"descriptor-take", descriptor_take}, {"descriptor-link", descriptor_link}, {"root-link", root_link},
     {"oom-score", oom_score}, {"name-write", name_write}, {"limit-set", limit_set}, {"limit-get", limit_get}, {"priority-set", priority_set},

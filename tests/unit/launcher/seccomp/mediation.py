@@ -23,7 +23,9 @@ class Situation(NamedTuple):
 
 
 SITUATIONS = tuple(
-    Situation(network, *flags) for network, *flags in itertools.product(("isolated", "proxied", "open"), *[(True, False)] * 4)
+    Situation(network, *flags)
+    for network in ("isolated", "proxied", "open")
+    for flags in itertools.product((True, False), repeat=4)
 )
 
 

@@ -1,0 +1,77 @@
+"""The chaperon's process: orders in, a loop until the session ends. Forked by the guard, outside the jail, as the user.
+
+Nothing of the caller's reaches what runs here: descriptors, environment, working directory and standard files are ours.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+
+from agent_sandbox.chaperon.answers import answer
+from agent_sandbox.chaperon.gate import Gate
+from agent_sandbox.chaperon.orders import unpack
+from agent_sandbox.chaperon.scheduler import Scheduler
+from agent_sandbox.chaperon.serve import Limits, Server
+from agent_sandbox.launcher import syscalls
+from agent_sandbox.launcher.audit import Audit
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import NoReturn
+
+    from agent_sandbox.chaperon.command import Handler
+    from agent_sandbox.chaperon.orders import Orders
+
+FAILED = 125
+
+
+def run(packed: bytes, ask: int, guard: int) -> NoReturn:
+    """In a child of the guard's, which made `ask` with gate.prepare before its fork, and closes its own copy after it."""
+    code = FAILED
+    try:
+        syscalls.prctl(syscalls.PR_SET_PDEATHSIG, signal.SIGTERM)
+        os.setsid()  # away from the jail's process group and from the terminal
+        ask = _be_alone(ask)
+        wake = listen_to_signals()
+        orders = unpack(packed)
+        _clean()
+        if os.getppid() == guard:
+            serve(orders, Gate(orders.fifos, ask), wake)
+        code = 0
+    finally:
+        os._exit(code)
+
+
+def serve(orders: Orders, gate: Gate, wake: int, handler: Handler = answer, limits: Limits | None = None) -> None:
+    Server(orders, gate, Scheduler(orders), Audit(orders.log), handler, limits or Limits()).run(wake)
+    gate.close()
+
+
+def _be_alone(ask: int) -> int:
+    """Close everything but `ask`, which becomes number 3; the standard files lead nowhere."""
+    null = os.open("/dev/null", os.O_RDWR)
+    for number in range(3):
+        os.dup2(null, number)
+    os.dup2(ask, 3, inheritable=False)
+    os.set_inheritable(3, False)  # also where it was number 3 already
+    syscalls.close_from(4)
+    return 3
+
+
+def _clean() -> None:
+    os.environ.clear()
+    os.chdir("/")
+    os.umask(0o077)
+
+
+def listen_to_signals() -> int:
+    """A pipe from which the numbers of signals can be read: SIGCHLD, SIGTERM. Others are not for us."""
+    wake, ring = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+    for number in (signal.SIGCHLD, signal.SIGTERM):
+        signal.signal(number, lambda *_: None)
+    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGPIPE, signal.SIGUSR1, signal.SIGUSR2, signal.SIGALRM):
+        signal.signal(number, signal.SIG_IGN)
+    signal.set_wakeup_fd(ring, warn_on_full_buffer=False)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+    return wake

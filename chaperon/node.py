@@ -1,0 +1,151 @@
+"""The other end of the envelope, on the compute node: data → Job → Case → jail. Started by Slurm as the user, outside the jail.
+
+The session's settings stand for every layer but this node's admin, who can only clamp them. Whatever fails before the jail is
+there ends the job with a reason on stderr, which is the forced log. Nothing of the agent's is run, read or opened by path here:
+its script and the names of its files go inside as data, and `inside.py` makes use of them there.
+"""
+
+from __future__ import annotations
+
+import marshal
+import os
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import signal
+    from collections.abc import Mapping
+    from typing import NoReturn
+
+    from agent_sandbox.chaperon.envelope import Job
+    from agent_sandbox.chaperon.export import Chosen
+    from agent_sandbox.launcher.handover import Guard
+    from agent_sandbox.launcher.launch import Case
+    from agent_sandbox.launcher.policy import Host
+else:
+    import _signal as signal
+
+from agent_sandbox.chaperon.envelope import read_data, unpack_variables
+from agent_sandbox.chaperon.export import choose, without_the_other_jail
+from agent_sandbox.chaperon.outputs import files_of, names_of
+from agent_sandbox.config.errors import UserError
+from agent_sandbox.config.record import replace
+
+FAILED = 125
+INSIDE = "/chaperon/inside.py"
+SCRIPT, ORDERS = "slurm_script", "job"  # in the jail's own place
+MOST_VARIABLES = 8 << 20  # bytes; the kernel takes less
+# What the chaperon gave to sbatch, and what it made Slurm set: not the agent's, and not the job's.
+OURS = frozenset({
+    "PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_CTYPE", "PWD", "TMPDIR", "SLURM_CONF", "SLURM_EXPORT_ENV", "SLURM_GET_USER_ENV",
+    "SLURM_OPEN_MODE",
+})  # fmt: skip
+
+
+def main(packed: str) -> NoReturn:
+    try:
+        code = run(packed)
+    except UserError as error:
+        from agent_sandbox.launcher.say import say
+
+        say(f"job {os.environ.get('SLURM_JOB_ID', '?')} was not started: {error}", "error")
+        code = error.code
+    except BaseException:
+        import traceback
+
+        traceback.print_exc()
+        code = FAILED
+    sys.stderr.flush()
+    os._exit(code)
+
+
+def run(packed: str) -> int:
+    """The guard first, as in every launch: it loads its part, and the admin's settings, while we load ours."""
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+    job, entry = read_data(packed)
+    sys.argv[0] = entry  # it was Slurm's copy of the envelope
+    os.chdir("/")  # Slurm may have put us anywhere, and the agent may have moved it since
+    from agent_sandbox.launcher.handover import start_guard
+
+    guard = start_guard()
+    try:
+        return launch(job, guard)
+    finally:
+        guard.dismiss()
+
+
+def launch(job: Job, guard: Guard) -> int:
+    from agent_sandbox.launcher.launch import announce, decide, execute, open_audit
+
+    case = open_case(job)
+    audit = open_audit(case.settings, case.places, case.host)
+    try:
+        decision = decide(case, guard)
+    except UserError as error:
+        audit.write("refused", {"project": case.project.real, "why": str(error), "job": os.environ.get("SLURM_JOB_ID", "")})
+        raise
+    announce(case, decision)
+    return execute(case, decision, audit, guard)
+
+
+def open_case(job: Job) -> Case:
+    """As for a launch from a shell, with the session in the place of the person's and the repository's settings."""
+    from agent_sandbox.config.location import ADMIN_DIR, Where
+    from agent_sandbox.config.session import load_session
+    from agent_sandbox.launcher import session as sessions
+    from agent_sandbox.launcher.cli import Request
+    from agent_sandbox.launcher.launch import Case
+    from agent_sandbox.launcher.probe import Disk, read_host
+    from agent_sandbox.launcher.resolve.project import find_places, find_project
+
+    host, disk = read_host(), Disk()
+    places = find_places(host, disk, ADMIN_DIR, sessions.base_directory(host.uid))
+    project = find_project(job.project, host, disk)
+    where = Where(
+        user=host.user, uid=host.uid, home=host.home, groups=tuple(name for _, name in host.groups), host=host.name,
+        project=project.real, cwd=project.real,
+    )  # fmt: skip
+    chosen = choose(job.export, without_the_other_jail(read_variables(job.variables)))
+    return Case(
+        request=Request(word="", command=(host.python, "-I", "-S", host.package + INSIDE), settings={}, project=job.project),
+        host=replace(host, cwd=project.real, environment=environment_of(job, chosen, os.environ)), disk=disk, places=places, project=project,
+        settings=load_session(where, dict(job.settings)), session=sessions.new_name(),
+        files=((SCRIPT, job.script), (ORDERS, orders_for(job, host, chosen))),
+    )  # fmt: skip
+
+
+def environment_of(job: Job, chosen: Chosen, given: Mapping[str, str]) -> dict[str, str]:
+    """The agent's choice, and over it what Slurm and the site say of this job."""
+    of_the_job = {name: value for name, value in given.items() if name not in OURS}
+    asked = {
+        "SLURM_SUBMIT_DIR": job.submit_directory, "SLURM_EXPORT_ENV": job.export, "SLURM_GET_USER_ENV": "1" if chosen.login else "",
+        "SLURM_OPEN_MODE": job.open_mode[:1],
+    }  # fmt: skip
+    return {**chosen.values, **of_the_job, **{name: value for name, value in asked.items() if value}}
+
+
+def orders_for(job: Job, host: Host, chosen: Chosen) -> bytes:
+    """What `inside.py` is to do. Slurm's own variables are read here, where the agent's cannot stand in for them."""
+    files = files_of(job.files, names_of(os.environ, host.user, job.name), job.cwd)
+    return marshal.dumps({
+        "cwd": job.cwd, "umask": job.umask, "input": files.input, "output": files.output, "error": files.error, "append": job.open_mode == "append",
+        "arguments": job.arguments, "shell": host.shell if chosen.login else "",
+        "not_given": [name for name in ("PATH", "LC_CTYPE") if name not in chosen.values],
+    })  # fmt: skip
+
+
+def read_variables(path: str) -> dict[str, str]:
+    """Of a file that is ours alone, opened without following a link."""
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        raise UserError(f"the job's variables cannot be read: {error.strerror}", where=path, hint="the state directory must be the same on every node")
+    with os.fdopen(handle, "rb") as file:
+        found = os.fstat(handle)
+        if found.st_mode & 0o170077 != 0o100000 or found.st_uid != os.getuid():
+            raise UserError("the file of the job's variables is not a private file of yours", where=path)
+        packed = file.read(MOST_VARIABLES + 1)
+    if len(packed) > MOST_VARIABLES:
+        raise UserError(f"the job's variables are more than {MOST_VARIABLES} bytes", where=path)
+    return unpack_variables(packed)
