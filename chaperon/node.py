@@ -69,6 +69,7 @@ def run(packed: str) -> int:
     from agent_sandbox.launcher.handover import start_guard
 
     guard = start_guard()
+    guard.of_a_job = True
     try:
         return launch(job, guard)
     finally:

@@ -97,8 +97,9 @@ def open_case(request: Request, guard: Guard | None = None) -> Case:
 
 
 def decide(case: Case, guard: Guard | None = None) -> Decision:
-    host = replace(case.host, yama=read_yama(), **guard.kernel()) if guard else read_kernel(case.host)
-    chosen = choose_for(case, host, remember=guard is not None)
+    kernel = Kernel(case.host, guard)
+    chosen = choose_for(case, kernel, remember=guard is not None)
+    host = kernel.host()
     backend, policy, gaps = chosen.backend, chosen.policy, chosen.gaps
     check_gaps(gaps, policy, backend.name)
     command = case.request.command or (case.host.shell,)
@@ -112,12 +113,27 @@ def decide(case: Case, guard: Guard | None = None) -> Decision:
     return Decision(policy=policy, backend=backend, gaps=gaps, command=tuple(command), plan=plan, passed_over=chosen.passed_over)
 
 
-def choose_for(case: Case, host: Host, *, remember: bool = False) -> Choice:
-    """`host` is the case's own with what the kernel can do. Who only asks leaves nothing behind."""
+class Kernel:
+    """A host with what its kernel can do: found out by the guard meanwhile, and asked for as late as can be."""
+
+    def __init__(self, host: Host, guard: Guard | None) -> None:
+        self._host, self._guard = host, guard
+        self._known: Host | None = None
+
+    def host(self) -> Host:
+        if self._known is None:
+            self._known = replace(self._host, yama=read_yama(), **self._guard.kernel()) if self._guard else read_kernel(self._host)
+        return self._known
+
+
+def choose_for(case: Case, kernel: Kernel, *, remember: bool = False) -> Choice:
+    """Who only asks leaves nothing behind."""
+
     def attempt(name: str) -> Tried:
+        host = kernel.host() if name == "landlock" else case.host
         return try_backend(name, host, case.places.state, remember=remember)
 
-    return choose(case.settings, host, attempt, lambda one: policy_for(case, one))
+    return choose(case.settings, kernel.host, attempt, lambda one: policy_for(case, one))
 
 
 def policy_for(case: Case, backend: Backend) -> Policy:

@@ -58,7 +58,7 @@ def project(user: users.TestUser, tmp_path_factory: pytest.TempPathFactory) -> I
 @pytest.fixture
 def backend(request: pytest.FixtureRequest) -> str:
     """The one that a suite is run with, where it is run with several; "" = as the settings say."""
-    return getattr(request, "param", os.environ.get("TRY_BACKEND", ""))
+    return str(getattr(request, "param", ""))
 
 
 @pytest.fixture
@@ -67,6 +67,6 @@ def jail(copy: Path, user: users.TestUser, project: Path, backend: str) -> Jail:
         need(backend or "bwrap")
     jail = Jail(copy=copy, user=user, project=project)
     if backend:
-        accepted = ["pids", "ipc", "users", "project-protect"]  # not said at every start, then
+        accepted = ["pids", "ipc", "tmp", "users", "project-protect"]  # not said at every start, then
         jail.configure(f'[sandbox]\nbackend = "{backend}"\naccept_gaps = {accepted}\n', "conf.d/backend.toml")
     return jail

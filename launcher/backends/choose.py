@@ -1,6 +1,6 @@
 """Which mechanism builds the jail: of those that run here, the one that leaves the fewest required properties open. Pure.
 
-What runs here and what the policy comes to are asked through two functions, and only for as many backends as it takes.
+What runs here, what the policy comes to and what the kernel can do are asked through functions, in this order, and only as far as it takes.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Choice:
         return 1000 * sum(self.policy.insists_on(gap.property) for gap in required) + len(required)
 
 
-def choose(settings: Settings, host: Host, attempt: Callable[[str], Tried], policy_for: Callable[[Backend], Policy]) -> Choice:
+def choose(settings: Settings, host: Callable[[], Host], attempt: Callable[[str], Tried], policy_for: Callable[[Backend], Policy]) -> Choice:
     """The one that was named, never another in its place; `auto` compares."""
     asked = settings.text("sandbox.backend")
     best: Choice | None = None
@@ -44,7 +44,7 @@ def choose(settings: Settings, host: Host, attempt: Callable[[str], Tried], poli
             continue
         backend = load(name)
         policy = policy_for(backend)
-        found = Choice(backend=backend, policy=policy, gaps=backend.gaps(policy, host), passed_over=tuple(failed))
+        found = Choice(backend=backend, policy=policy, gaps=backend.gaps(policy, host()), passed_over=tuple(failed))
         if best is None or found.open_properties() < best.open_properties():
             best = found
         if not best.open_properties():

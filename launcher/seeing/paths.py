@@ -5,8 +5,8 @@ from __future__ import annotations
 from agent_sandbox.config.errors import UserError
 from agent_sandbox.config.keys import KEYS
 from agent_sandbox.config.record import record, replace
-from agent_sandbox.launcher.launch import choose_for
-from agent_sandbox.launcher.probe import printable, read_kernel
+from agent_sandbox.launcher.launch import Kernel, choose_for
+from agent_sandbox.launcher.probe import printable
 from agent_sandbox.launcher.resolve.hidden import resolve_hidden
 from agent_sandbox.launcher.seeing.answer import Answer
 from agent_sandbox.launcher.summary import right_at
@@ -41,7 +41,7 @@ def explain_path(text: str, case: Case) -> Answer:
     found = case.disk.follow(path)
     hidden = _hidden_by(found, case)
     try:
-        policy = choose_for(case, read_kernel(case.host)).policy
+        policy = choose_for(case, Kernel(case.host, None)).policy
     except UserError as error:
         seen = Seen(verdict="no jail", by="a launch from here is refused", at="", note=f"{error}".replace("\n ", ";"))
         return _answer(text, replace(seen, verdict=HIDDEN) if hidden else seen, found, hidden, case)

@@ -140,7 +140,7 @@ def make_policy(settings: Settings, backend: Backend, host: Host) -> Policy:
 
 def decide(machine: Machine, settings: Settings) -> Choice:
     host = machine.host()
-    found = choose(settings, host, machine.attempt, lambda backend: make_policy(settings, backend, host))
+    found = choose(settings, lambda: host, machine.attempt, lambda backend: make_policy(settings, backend, host))
     check_gaps(found.gaps, found.policy, found.backend.name)
     return found
 
@@ -221,7 +221,7 @@ def test_auto_takes_the_fewest_gaps_in_what_is_required(
         asked.append(name)
         return Tried(backend=name, problem="")
 
-    found = choose(settings, HOST, attempt, lambda backend: make_policy(settings, backend, HOST))
+    found = choose(settings, lambda: HOST, attempt, lambda backend: make_policy(settings, backend, HOST))
     assert (found.backend.name, asked) == (taken, tried_too.split())
 
 
