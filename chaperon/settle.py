@@ -6,7 +6,7 @@ options that set the same thing (`--exclusive`, `--oversubscribe`) the last one 
 
 from __future__ import annotations
 
-from agent_sandbox.chaperon.words import LINE, TRANSLATED, VARIABLE
+from agent_sandbox.chaperon.words import TRANSLATED, VARIABLE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,13 +15,14 @@ if TYPE_CHECKING:
     from agent_sandbox.chaperon.words import Found
 
 MOST_REPEATED = 9  # -v
+MEMORY = "memory"
 
 
 def settle(found: Iterable[Found]) -> tuple[Found, ...]:
     """What counts, one entry an option but for those that gather."""
     ordered = sorted([item for item in found if counts(item)], key=lambda item: item.channel.rank)
     kept: list[Found] = []
-    for item in ordered:
+    for item in _without_lesser_memory(ordered):
         kept = [other for other in kept if not _replaces(item, other)]
         if sum(other.option.name == item.option.name for other in kept) < MOST_REPEATED:
             kept.append(item)
@@ -33,10 +34,13 @@ def counts(item: Found) -> bool:
     return not item.option.early or item.channel.rank > TRANSLATED
 
 
+def _without_lesser_memory(found: list[Found]) -> list[Found]:
+    """Slurm refuses two kinds of memory, unless one of them comes from a variable: then the other counts."""
+    asked = any(item.option.group == MEMORY and item.channel.rank != VARIABLE for item in found)
+    return [item for item in found if not (asked and item.option.group == MEMORY and item.channel.rank == VARIABLE)]
+
+
 def _replaces(new: Found, old: Found) -> bool:
     if new.option.name == old.option.name:
         return not new.option.gathers
-    if not new.option.group or new.option.group != old.option.group:
-        return False
-    # Slurm refuses two kinds of memory, unless one of them comes from a variable: then the other counts.
-    return new.option.group != "memory" or VARIABLE in (new.channel.rank, old.channel.rank) and new.channel.rank >= LINE
+    return bool(new.option.group) and new.option.group == old.option.group != MEMORY

@@ -7,7 +7,7 @@ wants a script, it says which, and the stub asks again with that file, read with
 """
 
 import errno
-import os
+import posix as os  # all of it that is used here; the rest costs more than everything else
 import select
 import sys
 
@@ -16,13 +16,15 @@ if TYPE_CHECKING:
     import signal
     from collections.abc import Iterable
 else:
-    import _signal as signal  # the same without names, which cost as much as everything else here
+    import _signal as signal  # the same without names, which cost as much
 
 FIFOS = "@FIFOS@"
 MOST_SCRIPT = 4 << 20
 PIECE = 64 << 10
 ATOMIC = 4096  # bytes that a pipe which has room takes without waiting
-READ = ("SLURM", "SBATCH_", "SRUN_", "SALLOC_", "SQUEUE_", "SACCT", "SINFO_", "SCANCEL_", "SCONTROL_", "SPRIO_", "SSHARE_", "SSTAT_", "SREPORT_", "TZ=")
+READ = (
+    "SLURM", "SBATCH_", "SRUN_", "SALLOC_", "SQUEUE_", "SACCT", "SINFO_", "SCANCEL_", "SCONTROL_", "SPRIO_", "SSHARE_", "SSTAT_", "SREPORT_", "TZ=",
+)  # fmt: skip
 STOPS = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
 GONE = "the chaperon of this session has ended: Slurm cannot be reached from this jail any more; start a new session"
 LOST = "the chaperon ended before it answered; what was submitted stays: `squeue` in a new session shows it"
@@ -172,14 +174,26 @@ def frame(kind: bytes, content: bytes) -> bytes:
 def encode(name: str, words: "list[str]", script: "tuple[bytes, bytes] | None") -> bytes:
     mask = os.umask(0)
     os.umask(mask)
-    variables = [key + b"=" + value for key, value in os.environb.items()]
+    variables = [key + b"=" + value for key, value in os.environ.items()]
     wanted = variables if name == "sbatch" else [one for one in variables if one.startswith(tuple(map(str.encode, READ)))]
     body = b"".join((
-        frame(b"N", name.encode()), frame(b"A", listed(map(os.fsencode, words))), frame(b"D", here()),
+        frame(b"N", name.encode()), frame(b"A", listed(map(to_bytes, words))), frame(b"D", here()),
         frame(b"B", listed(wanted)), frame(b"U", mask.to_bytes(2, "big")),
         frame(b"P", script[0]) + frame(b"S", script[1]) if script else b"", frame(b"E", b""),
     ))  # fmt: skip
     return frame(b"V", b"\0\1" + len(body).to_bytes(4, "big")) + body
+
+
+def to_bytes(text: str) -> bytes:
+    """As the kernel gave it."""
+    return text.encode(sys.getfilesystemencoding(), "surrogateescape")
+
+
+def tell(text: str) -> None:
+    try:
+        os.write(2, text.encode("utf-8", "surrogateescape"))
+    except OSError:
+        pass
 
 
 def listed(words: "Iterable[bytes]") -> bytes:
@@ -198,23 +212,30 @@ def guess(words: "list[str]") -> "tuple[bytes, bytes] | None":
     for word in words:
         if word.startswith("--wrap"):
             return None
-        if not word.startswith("-") and os.path.isfile(word):
-            return os.fsencode(word), read(word)
+        if not word.startswith("-") and is_file(word):
+            return to_bytes(word), read(to_bytes(word))
     return None
 
 
-def read(path: str) -> bytes:
+def is_file(path: str) -> bool:
+    try:
+        return os.stat(path).st_mode & 0o170000 == 0o100000
+    except (OSError, ValueError):
+        return False
+
+
+def read(path: bytes) -> bytes:
     """Whole; an empty path is the standard input. A name is looked for here, then on PATH, as sbatch does."""
     places = [path]
-    if path and path[0] not in "/.":
-        places += [f"{directory}/{path}" for directory in os.environ.get("PATH", "").split(":") if directory]
+    if path[:1] not in b"/.":
+        places += [directory + b"/" + path for directory in os.environ.get(b"PATH", b"").split(b":") if directory]
     for place in places:
         try:
             handle = os.open(place, os.O_RDONLY | os.O_CLOEXEC) if place else 0
             return read_whole(handle)
         except OSError:
             continue
-    raise Problem(f"Unable to open file {path}")
+    raise Problem(f"Unable to open file {path.decode('utf-8', 'surrogateescape')}")
 
 
 def read_whole(handle: int) -> bytes:
@@ -246,7 +267,7 @@ def converse(name: str, words: "list[str]") -> int:
         kind, content = ask(encode(name, words, script))
         if kind == b"X":
             return content[0] if content else 1
-        script = content, read(os.fsdecode(content))
+        script = content, read(content)
     raise Problem("the chaperon wants one file after the other")
 
 
@@ -270,7 +291,7 @@ def main() -> None:
                 signal.signal(number, stop)
         code = converse(name, sys.argv[1:])
     except Problem as problem:
-        os.write(2, os.fsencode(f"{name}: error: {problem}\n"))
+        tell(f"{name}: error: {problem}\n")
     except Stopped as stopped:
         die(stopped.args[0])
     os._exit(code)

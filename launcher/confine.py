@@ -153,6 +153,7 @@ def _be_command(
     try:
         for handle in closed:
             os.close(handle)
+        syscalls.prctl(syscalls.PR_SET_PDEATHSIG, signal.SIGKILL)  # all of ours killed at one moment: nobody else would end it
         os.chdir(domain.cwd)
         set_limits(plan.stage.limits)
         syscalls.landlock_restrict(ruleset, log_denials=domain.log_denials)

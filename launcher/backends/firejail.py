@@ -202,17 +202,26 @@ def _checks(policy: Policy) -> Iterator[tuple[str, str]]:
 
 
 def check_path(path: str) -> None:
+    what = unsuitable(path)
+    if what:
+        raise UserError(f"firejail cannot take this path, for {what}", where=printable(path), hint="rename it, or use another backend")
+
+
+def unsuitable(path: str) -> str:
+    """What in it firejail would misread, in words; "" = nothing."""
     bad = [one for one in path if one in REFUSED or (ord(one) < 128 and not one.isprintable())]
     if bad:
-        what = f"the character {bad[0]}" if bad[0].isprintable() else "a control character"
-    elif path.endswith(" ") or "  " in path:
-        what = "a space at its end" if path.endswith(" ") else "two spaces in a row"
-    else:
-        return
-    raise UserError(f"firejail cannot take this path, for {what}", where=printable(path), hint="rename it, or use another backend")
+        return f"the character {bad[0]}" if bad[0].isprintable() else "a control character"
+    if path.endswith(" ") or "  " in path:
+        return "a space at its end" if path.endswith(" ") else "two spaces in a row"
+    return ""
 
 
 def _gaps(policy: Policy, host: Host) -> Iterator[Gap]:
+    taken = next(((path, what) for _, path in _rules(policy) if (what := unsuitable(path))), None)
+    if taken:
+        reason = f"firejail cannot take this path, for {taken[1]}: {printable(taken[0])}"
+        yield Gap(property=Property.FS_READ, reason=reason, fix="rename it, or use another backend")
     if host.uid == 0:
         reason = "firejail leaves / itself writable, and root could write there"
         yield Gap(property=Property.FS_WRITE, reason=reason, fix="use bwrap, or be another user")
@@ -229,8 +238,6 @@ def _gaps(policy: Policy, host: Host) -> Iterator[Gap]:
         yield Gap(property=Property.HIDDEN, reason=reason, fix="--home tmpwrite", weak=True)
     if _uses_var_tmp(policy) and not _is_bind(policy.view.covering("/var/tmp")):
         yield Gap(property=Property.TMP, reason="/var/tmp has only what is granted below it and cannot be written", weak=True, always=True)
-
-
     if policy.limits.processes is not None:
         reason = "limits.processes counts all processes of this user, those outside as well"
         yield Gap(property=Property.LIMITS, reason=reason, fix="use bwrap", weak=True)

@@ -111,8 +111,10 @@ def _given_away(policy: Policy, host: Host) -> Iterator[Gap]:
 
 def _weak_points(policy: Policy, host: Host) -> Iterator[Gap]:
     """What holds, but for something that is worth knowing."""
-    reason = "that a path exists, its size and dates can be seen by who knows its name; no file can be read"
+    reason = "that a path exists, its size, dates, attributes and where a link leads can be seen by who knows its name; no file can be read"
     yield Gap(property=Property.HIDDEN, reason=reason, weak=True, always=True)
+    reason = "a file beside a hidden one, as all in /etc are, can no longer be read once it was replaced outside (resolv.conf, passwd)"
+    yield Gap(property=Property.FS_READ, reason=reason, fix="start again", weak=True, always=True)
     if policy.insists_on(Property.PIDS):
         reason = "a process of yours outside can be moved to other processors by who guesses its number"
         yield Gap(property=Property.PIDS, reason=reason, fix="use bwrap", weak=True, always=True)

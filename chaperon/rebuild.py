@@ -1,0 +1,45 @@
+"""What was approved → the words that the real command gets: one spelling, one order. Pure."""
+
+from __future__ import annotations
+
+from agent_sandbox.chaperon.registry import COMMANDS, grammars
+from agent_sandbox.chaperon.validate import in_order
+from agent_sandbox.chaperon.words import ALLOW, FLAG, FORCE, VALUE, Setting
+from agent_sandbox.config.record import replace
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from agent_sandbox.chaperon.words import Approved
+
+
+def force(approved: Approved, name: str, value: str | None = None) -> Approved:
+    """Set an option of ours in place of what is there. A name or value that the table does not have is our own mistake."""
+    command = COMMANDS[approved.command]
+    option = next((one for one in command.options if one.name == name), None)
+    if option is None or option.verdict not in (ALLOW, FORCE):
+        raise ValueError(f"{command.name} has no --{name} that may be set")
+    if (value is None) != (option.takes == FLAG) and not (value is None and option.takes != VALUE):
+        raise ValueError(f"--{name} with {value!r}: it takes a {option.takes}")
+    setting = Setting(name=name, value=value, meaning=grammars.read(option, value))
+    others = tuple([one for one in approved.options if one.name != name])
+    return replace(approved, options=in_order(command, (*others, setting)))
+
+
+def rebuild(approved: Approved) -> tuple[str, ...]:
+    """The words after the command's name. The script of sbatch is the caller's to add: never the agent's."""
+    words = [f"--{one.name}" if one.value is None else f"--{one.name}={one.value}" for one in approved.options]
+    if COMMANDS[approved.command].operands == "script":
+        return tuple(words)
+    operands = [*approved.operands, *_named(approved)]
+    return (*words, *(("--", *operands) if operands else ()))
+
+
+def _named(approved: Approved) -> list[str]:
+    """Jobs that operands name, and the changes to them."""
+    kind = COMMANDS[approved.command].operands
+    if kind == "jobs":
+        return [str(job) for job in approved.jobs]
+    listed = ",".join(map(str, approved.jobs))
+    if kind != "scontrol" or not listed:
+        return []
+    return [f"JobId={listed}", *[f"{key.name}={key.value}" for key in approved.keys]] if approved.operands == ("update",) else [listed]

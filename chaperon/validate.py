@@ -1,0 +1,182 @@
+"""A request and the session's rules → Approved, or Refused with every reason at once. Pure.
+
+Whatever a stub sends is read against the tables: words, directives of the script, variables. Only what was read goes on
+to Slurm, rebuilt by `rebuild`; nothing is passed through.
+"""
+
+from __future__ import annotations
+
+from agent_sandbox.chaperon import caps, verbs
+from agent_sandbox.chaperon.directives import read_directives
+from agent_sandbox.chaperon.parse import MOST_REFUSALS, from_variables, parse
+from agent_sandbox.chaperon.registry import COMMANDS, grammars
+from agent_sandbox.chaperon.settle import counts, settle
+from agent_sandbox.chaperon.words import ALLOW, FORCE, IGNORE, REFUSE, Approved, Parsed, Refusal, Refused, Row, Setting
+from agent_sandbox.config.errors import plain
+from agent_sandbox.config.record import record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from agent_sandbox.chaperon.words import Command, Found, Request, Rules, Sizes
+
+COMPONENTS = "jobs of several components are for srun, which comes with a later version"
+MAIL_OPTIONS = ("mail-type", "mail-user")
+
+
+def validate(request: Request, rules: Rules) -> Approved | Refused:
+    command = COMMANDS.get(request.command)
+    if command is None:
+        return _refused(request.command, (Refusal(typed=plain(request.command, 80), channel="command line", rule="is not a command that is known here"),))
+    if command.reason:
+        return _refused(command.name, (Refusal(typed=command.name, channel="command line", rule=command.reason, instead=command.instead),))
+    parsed = collect(command, request)
+    judged = tuple([_judge(item, request, rules) for item in parsed.found])
+    refusals = [*parsed.refusals, *[one.refusal for one in judged if one.refusal]]
+    rows = tuple([one.row for one in judged])
+    asked = verbs.Asked()
+    try:
+        asked = verbs.read(command.operands, parsed.operands, request.environment, rules)
+    except verbs.Unfit as unfit:
+        refusals.append(unfit.refusal)
+    if refusals:
+        return _refused(command.name, tuple(refusals), rows)
+    return _approve(command, judged, asked, rules, rows)
+
+
+def collect(command: Command, request: Request) -> Parsed:
+    """Every option from every channel."""
+    line = parse(command, request.words)
+    own = from_variables(command, request.environment)
+    wraps = any(item.option.name == "wrap" for item in line.found)
+    refusals = list(line.refusals)
+    script = Parsed()
+    if command.operands == "script":
+        if wraps and line.operands:
+            refusals.append(Refusal(typed=plain(line.operands[0], 80), channel="command line", rule="is a script beside --wrap", instead="give one of them"))
+        ignores = any(item.option.name == "ignore-pbs" for item in (*line.found, *own))
+        if request.script is not None and not wraps:
+            script = read_directives(command, request.script, foreign=not ignores)
+    components = max(line.components, script.components)
+    if components > 1:
+        refusals.append(Refusal(typed="`:` or hetjob", channel="job", rule=COMPONENTS, instead="submit one job for each component"))
+    return Parsed(
+        found=(*script.found, *own, *line.found), refusals=(*script.refusals, *refusals), operands=line.operands, components=components,
+    )  # fmt: skip
+
+
+@record
+class _Judged:
+    found: Found
+    meaning: object
+    refusal: Refusal | None
+    row: Row
+
+
+def _judge(found: Found, request: Request, rules: Rules) -> _Judged:
+    meaning, wrong, instead = None, "", ""
+    option = found.option
+    if not option.since <= rules.version <= option.until:
+        wrong, instead = f"is not known to Slurm {rules.version[0]}.{rules.version[1]:02}, which is here", "leave it out"
+    elif option.verdict == REFUSE:
+        wrong, instead = option.reason, option.instead
+        if found.typed in option.variables:
+            instead = f"unset {found.typed}"
+    elif option.name in MAIL_OPTIONS and not rules.mail:
+        wrong, instead = "sends mail in your name, and mail is off", "leave it out, and look with squeue"
+    else:
+        try:
+            meaning = _meaning(found, request, rules)
+        except ValueError as error:
+            wrong = str(error)
+    return _Judged(found=found, meaning=meaning, refusal=_refusal(found, wrong, instead), row=_row(found, wrong))
+
+
+def _meaning(found: Found, request: Request, rules: Rules) -> object:
+    meaning = grammars.read(found.option, found.value)
+    if found.option.grammar == "directory":
+        return _directory(str(meaning), request.cwd, rules.project)
+    return meaning
+
+
+def _directory(path: str, cwd: str, project: str) -> str:
+    """By its name alone: what it is a link to is found out inside the jail."""
+    parts: list[str] = []
+    for part in (path if path.startswith("/") else f"{cwd}/{path}").split("/"):
+        if part == "..":
+            parts = parts[:-1]
+        elif part not in ("", "."):
+            parts.append(part)
+    full = "/" + "/".join(parts)
+    if full != project and not full.startswith(f"{project.rstrip('/')}/"):
+        raise ValueError(f"must be a directory of the project {project}")
+    return full
+
+
+def _refusal(found: Found, wrong: str, instead: str) -> Refusal | None:
+    if not wrong:
+        return None
+    typed = found.typed if found.value is None else f"{found.typed}={plain(found.value, 60)}"
+    return Refusal(typed=typed, channel=found.channel.text, rule=wrong, instead=instead)
+
+
+def _row(found: Found, wrong: str) -> Row:
+    option = found.option
+    ignored = not counts(found)
+    verdict = REFUSE if wrong else IGNORE if ignored else option.verdict
+    reason = wrong or ("is read on the command line alone" if ignored else option.reason)
+    return Row(
+        option=found.typed if found.typed.startswith("-") else f"--{option.name}", value=plain(found.value or "", 200), channel=found.channel.text,
+        verdict=verdict, reason=reason,
+    )  # fmt: skip
+
+
+def _approve(command: Command, judged: tuple[_Judged, ...], asked: verbs.Asked, rules: Rules, rows: tuple[Row, ...]) -> Approved | Refused:
+    by_found = {id(one.found): one.meaning for one in judged}
+    kept = settle([one.found for one in judged])
+    options = _settings(command, kept, by_found, ALLOW)
+    sizes: Sizes | None = None
+    extra: tuple[Setting, ...] = ()
+    if command.operands == "script":
+        job = caps.Job({item.option.name: item for item in kept}, {item.option.name: by_found[id(item)] for item in kept})
+        sizes = caps.measure(job, rules)
+        if refusals := tuple(caps.check(job, sizes, rules)):
+            return _refused(command.name, refusals, rows)
+        extra = tuple(caps.forced(job, rules))
+    forced = [Row(option=f"--{one.name}", value=one.value or "", channel="rule", verdict=FORCE, reason="set by the session's settings") for one in extra]
+    return Approved(
+        command=command.name, options=in_order(command, (*options, *extra)), wanted=_settings(command, kept, by_found, FORCE),
+        operands=asked.operands, jobs=asked.jobs or _named_jobs(options), keys=asked.keys, sizes=sizes,
+        notes=tuple([f"{row.option} ({row.channel}) is ignored: {row.reason}" for row in rows if row.verdict == IGNORE]), rows=(*rows, *forced),
+    )  # fmt: skip
+
+
+def _settings(command: Command, kept: tuple[Found, ...], meanings: dict[int, object], verdict: str) -> tuple[Setting, ...]:
+    """In the order of the table. Flags that count repeat, values that gather are joined."""
+    settings = []
+    for option in command.options:
+        items = [item for item in kept if item.option.name == option.name and option.verdict == verdict]
+        if option.gathers and items and items[0].value is not None:
+            settings.append(Setting(name=option.name, value=",".join([item.value or "" for item in items]), meaning=meanings[id(items[-1])]))
+        else:
+            settings.extend([Setting(name=option.name, value=_canonical(item, meanings), meaning=meanings[id(item)]) for item in items])
+    return tuple(settings)
+
+
+def _canonical(item: Found, meanings: dict[int, object]) -> str | None:
+    meaning = meanings[id(item)]
+    if item.option.grammar == "jobs" and isinstance(meaning, tuple):
+        return ",".join(map(str, meaning))
+    return item.value
+
+
+def _named_jobs(options: tuple[Setting, ...]) -> tuple:  # type: ignore[type-arg]
+    return tuple([job for one in options if one.name in ("jobs", "steps", "jobid") and isinstance(one.meaning, tuple) for job in one.meaning])
+
+
+def in_order(command: Command, settings: tuple[Setting, ...]) -> tuple[Setting, ...]:
+    places = {option.name: place for place, option in enumerate(command.options)}
+    return tuple(sorted(settings, key=lambda one: places[one.name]))
+
+
+def _refused(command: str, refusals: tuple[Refusal, ...], rows: tuple[Row, ...] = ()) -> Refused:
+    return Refused(command=command, reasons=tuple(dict.fromkeys(refusals))[:MOST_REFUSALS], rows=rows)
