@@ -44,8 +44,7 @@ class Job:
         """How the first of the options that is there was typed, and where."""
         for name in names:
             if name in self.found:
-                item = self.found[name]
-                return (item.typed if item.value is None else f"{item.typed}={item.value[:60]}"), item.channel.text
+                return str(self.found[name]), self.found[name].channel.text
         return "the job", "all options together"
 
 
@@ -92,9 +91,8 @@ def _topology(job: Job) -> tuple[int, int, int]:
     text = job.meanings.get("extra-node-info")
     parts = [int(part) if part.isdecimal() else 1 for part in str(text or "1").split(":")]
     sockets, cores, threads = (*parts, 1, 1)[:3]
-    return (
-        max(sockets, job.number("sockets-per-node"), 1), max(cores, job.number("cores-per-socket"), 1), max(threads, job.number("threads-per-core"), 1),
-    )  # fmt: skip
+    asked = [job.number(name) for name in ("sockets-per-node", "cores-per-socket", "threads-per-core")]
+    return max(sockets, asked[0], 1), max(cores, asked[1], 1), max(threads, asked[2], 1)
 
 
 def _product(job: Job) -> int:

@@ -112,7 +112,7 @@ def _places(words: list[Word], rank: int) -> Callable[[int], Channel]:
 
 def split(rest: str, line: int) -> list[Word]:
     """The words of one directive, as sbatch takes them apart."""
-    words = []
+    words: list[Word] = []
     at = 0
     while True:
         text, at = _word(rest, at, line)

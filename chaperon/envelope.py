@@ -13,9 +13,9 @@ import binascii
 import marshal
 import zlib
 
+from agent_sandbox.chaperon.outputs import Files
 from agent_sandbox.config.errors import UserError
 from agent_sandbox.config.record import record
-from agent_sandbox.chaperon.outputs import Files
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

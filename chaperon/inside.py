@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import marshal
 import os
-import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,10 +19,12 @@ else:
 NO_FILES = 53  # what Slurm says of a job whose output it could not open
 NO_DIRECTORY = 125
 OWN, OWN_VARIABLE = "/run/agent-sandbox", "AGENT_SANDBOX_OWN"  # as in launcher/own.py
-SCRIPT, ORDERS = "slurm_script", "job"
+SCRIPT, ORDERS = "slurm_script", "job"  # in the jail's own place
 DEFAULT_PATH = "/usr/local/bin:/usr/bin:/bin"  # what the launcher puts where PATH was not given
 LONGEST_FIRST_LINE = 255  # of which the kernel sees no more
 LOGIN_SECONDS = 10
+LOGIN_GETS = ("HOME", "USER", "LOGNAME", "PATH", "TMPDIR", "AGENT_SANDBOX", OWN_VARIABLE)
+MOST_SAID = 8 << 20
 MARK = b"agent-sandbox: variables follow"
 SHOW = f"/usr/bin/printf '\\0%s\\0' '{MARK.decode()}'; /usr/bin/env -0"
 
@@ -107,30 +108,38 @@ def over_login(environment: dict[str, str], shell: str, *, path_given: bool) -> 
 
 
 def login_environment(environment: dict[str, str], shell: str) -> dict[str, str]:
-    import select
-    import time
-
-    given = {name: environment[name] for name in ("HOME", "USER", "LOGNAME", "PATH", "TMPDIR", "AGENT_SANDBOX", OWN_VARIABLE) if name in environment}
+    given = {name: environment[name] for name in LOGIN_GETS if name in environment}
     hear, tell = os.pipe()
-    actions = [(os.POSIX_SPAWN_DUP2, tell, 1)]
     try:
-        child = os.posix_spawn(shell, [f"-{os.path.basename(shell)}", "-c", SHOW], {**given, "SHELL": shell, "ENVIRONMENT": "BATCH"}, file_actions=actions)
+        child = os.posix_spawn(
+            shell, [f"-{os.path.basename(shell)}", "-c", SHOW], {**given, "SHELL": shell, "ENVIRONMENT": "BATCH"},
+            file_actions=[(os.POSIX_SPAWN_DUP2, tell, 1)],
+        )  # fmt: skip
     except OSError as error:
         _say(f"no log-in environment: {shell!r}: {error.strerror}")
         return {}
     os.close(tell)
-    said, deadline = b"", time.monotonic() + LOGIN_SECONDS
-    while select.select([hear], [], [], max(0.0, deadline - time.monotonic()))[0]:
-        piece = os.read(hear, 1 << 16)
-        if not piece:
-            break
-        said += piece
-    else:
+    said, ended = hear_all(hear, LOGIN_SECONDS)
+    if not ended:
         _say(f"no log-in environment: {shell!r} did not end within {LOGIN_SECONDS} s")
         os.kill(child, signal.SIGKILL)
     os.close(hear)
     os.waitpid(child, 0)
-    return variables_in(said)
+    return variables_in(said) if ended else {}
+
+
+def hear_all(pipe: int, seconds: float) -> tuple[bytes, bool]:
+    """What is written until the last writer is gone, and whether that was in time."""
+    import select
+    import time
+
+    said, deadline = b"", time.monotonic() + seconds
+    while len(said) < MOST_SAID and select.select([pipe], [], [], max(0.0, deadline - time.monotonic()))[0]:
+        piece = os.read(pipe, 1 << 16)
+        if not piece:
+            return said, True
+        said += piece
+    return said, False
 
 
 def variables_in(said: bytes) -> dict[str, str]:

@@ -32,7 +32,7 @@ def run(packed: bytes, ask: int, guard: int) -> NoReturn:
     try:
         syscalls.prctl(syscalls.PR_SET_PDEATHSIG, signal.SIGTERM)
         os.setsid()  # away from the jail's process group and from the terminal
-        ask = _be_alone(ask)
+        ask = be_alone(ask)
         wake = listen_to_signals()
         orders = unpack(packed)
         _clean()
@@ -48,7 +48,7 @@ def serve(orders: Orders, gate: Gate, wake: int, handler: Handler = answer, limi
     gate.close()
 
 
-def _be_alone(ask: int) -> int:
+def be_alone(ask: int) -> int:
     """Close everything but `ask`, which becomes number 3; the standard files lead nowhere."""
     null = os.open("/dev/null", os.O_RDWR)
     for number in range(3):

@@ -11,6 +11,13 @@ import marshal
 import os
 import sys
 
+from agent_sandbox.chaperon.envelope import read_data, unpack_variables
+from agent_sandbox.chaperon.export import choose, without_the_other_jail
+from agent_sandbox.chaperon.inside import ORDERS, SCRIPT, interpreter
+from agent_sandbox.chaperon.outputs import files_of, names_of
+from agent_sandbox.config.errors import UserError
+from agent_sandbox.config.record import replace
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import signal
@@ -25,15 +32,13 @@ if TYPE_CHECKING:
 else:
     import _signal as signal
 
-from agent_sandbox.chaperon.envelope import read_data, unpack_variables
-from agent_sandbox.chaperon.export import choose, without_the_other_jail
-from agent_sandbox.chaperon.outputs import files_of, names_of
-from agent_sandbox.config.errors import UserError
-from agent_sandbox.config.record import replace
-
 FAILED = 125
 INSIDE = "/chaperon/inside.py"
-SCRIPT, ORDERS = "slurm_script", "job"  # in the jail's own place
+SHELLS = (b"sh", b"bash", b"dash", b"ksh", b"mksh", b"zsh", b"csh", b"tcsh", b"fish", b"env")
+DEADLY = (
+    signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGILL, signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGSEGV, signal.SIGPIPE,
+    signal.SIGTERM, signal.SIGSYS,
+)  # fmt: skip
 MOST_VARIABLES = 8 << 20  # bytes; the kernel takes less
 # What the chaperon gave to sbatch, and what it made Slurm set: not the agent's, and not the job's.
 OURS = frozenset({
@@ -69,7 +74,6 @@ def run(packed: str) -> int:
     from agent_sandbox.launcher.handover import start_guard
 
     guard = start_guard()
-    guard.of_a_job = True
     try:
         return launch(job, guard)
     finally:
@@ -77,8 +81,10 @@ def run(packed: str) -> int:
 
 
 def launch(job: Job, guard: Guard) -> int:
+    from agent_sandbox.chaperon.canary import Canary
     from agent_sandbox.launcher.launch import announce, decide, execute, open_audit
 
+    guard.canary = Canary()
     case = open_case(job)
     audit = open_audit(case.settings, case.places, case.host)
     try:
@@ -87,7 +93,26 @@ def launch(job: Job, guard: Guard) -> int:
         audit.write("refused", {"project": case.project.real, "why": str(error), "job": os.environ.get("SLURM_JOB_ID", "")})
         raise
     announce(case, decision)
-    return execute(case, decision, audit, guard)
+    code = execute(case, decision, audit, guard)
+    if not is_shell(interpreter(job.script)[0]):
+        die_as(code)
+    return code
+
+
+def is_shell(program: bytes) -> bool:
+    return program.rpartition(b"/")[2] in SHELLS
+
+
+def die_as(code: int) -> None:
+    """A script of Python, say, that ended with 139 died of a signal, and Slurm is to see that. A shell's last command may have: it stays a code."""
+    number = code - 128
+    if number in DEADLY:
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        signal.signal(number, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {number})
+        os.kill(os.getpid(), number)
 
 
 def open_case(job: Job) -> Case:
@@ -141,7 +166,8 @@ def read_variables(path: str) -> dict[str, str]:
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
-        raise UserError(f"the job's variables cannot be read: {error.strerror}", where=path, hint="the state directory must be the same on every node")
+        hint = "the state directory must be the same on every node"
+        raise UserError(f"the job's variables cannot be read: {error.strerror}", where=path, hint=hint)
     with os.fdopen(handle, "rb") as file:
         found = os.fstat(handle)
         if found.st_mode & 0o170077 != 0o100000 or found.st_uid != os.getuid():

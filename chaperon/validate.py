@@ -11,24 +11,26 @@ from agent_sandbox.chaperon.directives import read_directives
 from agent_sandbox.chaperon.parse import MOST_REFUSALS, from_variables, parse
 from agent_sandbox.chaperon.registry import COMMANDS, grammars
 from agent_sandbox.chaperon.settle import counts, settle
-from agent_sandbox.chaperon.words import ALLOW, FORCE, IGNORE, REFUSE, Approved, Parsed, Refusal, Refused, Row, Setting
+from agent_sandbox.chaperon.words import ALLOW, COMMAND_LINE, FORCE, IGNORE, REFUSE, Approved, Parsed, Refusal, Refused, Row, Setting
 from agent_sandbox.config.errors import plain
-from agent_sandbox.config.record import record
+from agent_sandbox.config.record import record, replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from agent_sandbox.chaperon.words import Command, Found, Request, Rules, Sizes
+    from agent_sandbox.chaperon.words import Command, Found, JobId, Request, Rules, Sizes
 
 COMPONENTS = "jobs of several components are for srun, which comes with a later version"
+BY_RULE = "set by the session's settings"
+NEEDS_NO_SCRIPT = ("wrap", "help", "usage", "version")
 MAIL_OPTIONS = ("mail-type", "mail-user")
 
 
 def validate(request: Request, rules: Rules) -> Approved | Refused:
     command = COMMANDS.get(request.command)
     if command is None:
-        return _refused(request.command, (Refusal(typed=plain(request.command, 80), channel="command line", rule="is not a command that is known here"),))
+        return _refused(request.command, (_on_line(request.command, "is not a command that is known here", "leave it out"),))
     if command.reason:
-        return _refused(command.name, (Refusal(typed=command.name, channel="command line", rule=command.reason, instead=command.instead),))
+        return _refused(command.name, (_on_line(command.name, command.reason, command.instead),))
     parsed = collect(command, request)
     judged = tuple([_judge(item, request, rules) for item in parsed.found])
     refusals = [*parsed.refusals, *[one.refusal for one in judged if one.refusal]]
@@ -43,6 +45,14 @@ def validate(request: Request, rules: Rules) -> Approved | Refused:
     return _approve(command, judged, asked, rules, rows)
 
 
+def script_of(words: tuple[str, ...]) -> str | None:
+    """The script that an sbatch command line names; empty: its input; None where it needs none, or is refused anyway."""
+    line = parse(COMMANDS["sbatch"], words)
+    if line.refusals or any(item.option.name in NEEDS_NO_SCRIPT for item in line.found):
+        return None
+    return line.operands[0] if line.operands else ""
+
+
 def collect(command: Command, request: Request) -> Parsed:
     """Every option from every channel."""
     line = parse(command, request.words)
@@ -52,16 +62,27 @@ def collect(command: Command, request: Request) -> Parsed:
     script = Parsed()
     if command.operands == "script":
         if wraps and line.operands:
-            refusals.append(Refusal(typed=plain(line.operands[0], 80), channel="command line", rule="is a script beside --wrap", instead="give one of them"))
+            refusals.append(_on_line(line.operands[0], "is a script beside --wrap", "give one of them"))
         ignores = any(item.option.name == "ignore-pbs" for item in (*line.found, *own))
         if request.script is not None and not wraps:
             script = read_directives(command, request.script, foreign=not ignores)
+    if command.operands == "list":
+        line = _with_operand(line)
     components = max(line.components, script.components)
     if components > 1:
         refusals.append(Refusal(typed="`:` or hetjob", channel="job", rule=COMPONENTS, instead="submit one job for each component"))
     return Parsed(
         found=(*script.found, *own, *line.found), refusals=(*script.refusals, *refusals), operands=line.operands, components=components,
     )  # fmt: skip
+
+
+def _with_operand(line: Parsed) -> Parsed:
+    """`squeue -j 12`: to getopt the id is a word of its own, which squeue then takes as the option's value."""
+    bare = [item for item in line.found if item.option.name in ("jobs", "steps") and item.value is None]
+    if len(line.operands) != 1 or len(bare) != 1:
+        return line
+    found = tuple([replace(item, value=line.operands[0]) if item is bare[0] else item for item in line.found])
+    return replace(line, found=found, operands=())
 
 
 @record
@@ -115,8 +136,7 @@ def _directory(path: str, cwd: str, project: str) -> str:
 def _refusal(found: Found, wrong: str, instead: str) -> Refusal | None:
     if not wrong:
         return None
-    typed = found.typed if found.value is None else f"{found.typed}={plain(found.value, 60)}"
-    return Refusal(typed=typed, channel=found.channel.text, rule=wrong, instead=instead)
+    return Refusal(typed=str(found), channel=found.channel.text, rule=wrong, instead=instead)
 
 
 def _row(found: Found, wrong: str) -> Row:
@@ -142,7 +162,7 @@ def _approve(command: Command, judged: tuple[_Judged, ...], asked: verbs.Asked, 
         if refusals := tuple(caps.check(job, sizes, rules)):
             return _refused(command.name, refusals, rows)
         extra = tuple(caps.forced(job, rules))
-    forced = [Row(option=f"--{one.name}", value=one.value or "", channel="rule", verdict=FORCE, reason="set by the session's settings") for one in extra]
+    forced = [Row(option=f"--{one.name}", value=one.value or "", channel="rule", verdict=FORCE, reason=BY_RULE) for one in extra]
     return Approved(
         command=command.name, options=in_order(command, (*options, *extra)), wanted=_settings(command, kept, by_found, FORCE),
         operands=asked.operands, jobs=asked.jobs or _named_jobs(options), keys=asked.keys, sizes=sizes,
@@ -169,13 +189,17 @@ def _canonical(item: Found, meanings: dict[int, object]) -> str | None:
     return item.value
 
 
-def _named_jobs(options: tuple[Setting, ...]) -> tuple:  # type: ignore[type-arg]
+def _named_jobs(options: tuple[Setting, ...]) -> tuple[JobId, ...]:
     return tuple([job for one in options if one.name in ("jobs", "steps", "jobid") and isinstance(one.meaning, tuple) for job in one.meaning])
 
 
 def in_order(command: Command, settings: tuple[Setting, ...]) -> tuple[Setting, ...]:
     places = {option.name: place for place, option in enumerate(command.options)}
     return tuple(sorted(settings, key=lambda one: places[one.name]))
+
+
+def _on_line(typed: str, rule: str, instead: str) -> Refusal:
+    return Refusal(typed=plain(typed, 80), channel=COMMAND_LINE.text, rule=rule, instead=instead)
 
 
 def _refused(command: str, refusals: tuple[Refusal, ...], rows: tuple[Row, ...] = ()) -> Refused:

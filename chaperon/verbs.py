@@ -46,7 +46,7 @@ def read(kind: str, words: tuple[str, ...], environment: Mapping[str, str], rule
         return _scontrol(words, environment, rules)
     if kind == "sacctmgr":
         return _sacctmgr(words)
-    if words and kind == "none":
+    if words and kind in ("none", "list"):
         raise Unfit(words[0], "is not an option", "options start with - or --")
     return Asked(operands=words)
 
@@ -97,7 +97,7 @@ def _show(words: tuple[str, ...], environment: Mapping[str, str]) -> Asked:
     rest = tuple([*([value] if equals else []), *words[1:]])
     if entity in ("job", "step"):
         return Asked(operands=("show", entity), jobs=_jobs(rest) if rest else ())
-    if entity == "config" and rest or len(rest) > 1:
+    if (entity == "config" and rest) or len(rest) > 1:
         raise Unfit(rest[-1], f"is one word more than `show {entity}` takes", "leave it out")
     if entity in ("hostnames", "hostlist") and not rest:
         rest = tuple([environment[name] for name in ("SLURM_JOB_NODELIST", "SLURM_NODELIST") if environment.get(name)][:1])
@@ -131,7 +131,8 @@ def _change(word: str, rules: Rules) -> Setting:
 
 def _within_caps(word: str, change: Setting, rules: Rules) -> None:
     shown = (plain(word, 80), _WHERE)
-    if change.name in ("TimeLimit", "TimeMin") and rules.max_time is not None and (refusal := caps.too_long(change.meaning, rules.max_time, shown)):
+    timed = change.name in ("TimeLimit", "TimeMin") and rules.max_time is not None
+    if timed and (refusal := caps.too_long(change.meaning, rules.max_time or 0, shown)):
         raise Unfit(refusal.typed, refusal.rule, refusal.instead)
     listed = {"Partition": (rules.partitions, "partitions"), "QOS": (rules.qos, "qos"), "Account": (rules.accounts, "accounts")}.get(change.name)
     names = change.meaning if isinstance(change.meaning, tuple) else (str(change.meaning),)

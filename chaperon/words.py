@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from agent_sandbox.config.errors import plain
 from agent_sandbox.config.record import record
 
 TYPE_CHECKING = False
@@ -48,7 +49,7 @@ class Command:
     name: str
     options: tuple[Option, ...] = ()
     permutes: bool = True  # False: the first word that is no option ends the options
-    operands: str = "none"  # none, script, jobs, scontrol, sacctmgr
+    operands: str = "none"  # none, script, jobs, list (of an option without a value), scontrol, sacctmgr
     components: bool = False  # ` : ` starts the next component of a heterogeneous job
     reason: str = ""  # why the command as a whole is refused
     instead: str = ""
@@ -72,6 +73,12 @@ class Found:
     value: str | None
     channel: Channel
     component: int = 0
+
+    def __str__(self) -> str:
+        """As somebody wrote it, short."""
+        if self.value is None:
+            return self.typed
+        return f"{self.typed}{'=' if len(self.typed) > 2 else ' '}{plain(self.value, 60)}"
 
 
 @record
@@ -106,7 +113,7 @@ class JobId:
     step: str = ""
 
     def __str__(self) -> str:
-        tasks = f"_[{self.tasks}]" if set(self.tasks) & set(",-") else f"_{self.tasks}" if self.tasks else ""
+        tasks = f"_[{self.tasks}]" if set(self.tasks) & set(",-%") else f"_{self.tasks}" if self.tasks else ""
         component = "" if self.offset is None else f"+{self.offset}"
         return f"{self.job}{tasks}{component}{'.' if self.step else ''}{self.step}"
 

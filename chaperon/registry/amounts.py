@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 
+from agent_sandbox.chaperon.registry import jobids
 from agent_sandbox.config.record import record, replace
 
 MOST_HOSTS = 65_536
@@ -48,7 +49,8 @@ def size(text: str) -> int:
     if not match or (text[-1] in "bB" and not match[2]):
         raise ValueError("must be megabytes or a number with K, M, G or T")
     power = _UNITS[match[2].upper() or "M"]
-    return -(-int(match[1]) * 1024**power // 1024**2)
+    scale: int = 1024**power
+    return -(-int(match[1]) * scale // 1024**2)
 
 
 def duration(text: str) -> int | None:
@@ -110,7 +112,7 @@ def _spans(parts: list[str], wrong: str) -> tuple[int, int]:
 
 def hosts(text: str) -> int:
     """How many `n[1-3,7],m1` names. With a slash it would be the name of a file, which Slurm opens."""
-    names = re.split(r",(?![^\[\]]*\])", text)
+    names = jobids.apart(text)
     total = sum(_hosts(name) for name in names)
     if not 0 < total <= MOST_HOSTS or "all" in [name.lower() for name in names]:
         raise ValueError(f"must name 1 to {MOST_HOSTS} nodes, such as n1,n[3-5]")
@@ -130,6 +132,8 @@ def resources(text: str) -> tuple[Resource, ...]:
     """`gpu:2`, `gpu:a100:2,shard:4`, `none`."""
     if text.lower() == "none":
         return ()
+    if text.lower() == "help":
+        raise ValueError("must be resources such as gpu:2; sinfo -o %G lists what there is")
     return tuple([_resource(part) for part in _listed(text)])
 
 

@@ -28,8 +28,20 @@ def read(text: str) -> tuple[JobId, ...]:
 
 def _split(text: str) -> list[str]:
     """Commas at the ends, doubled ones and spaces are Slurm's to skip."""
-    parts = re.split(r"[, ](?![^\[\]]*\])", text)
-    return [part for part in parts if part]
+    return [part for one in apart(text) for part in one.split(" ") if part]
+
+
+def apart(text: str) -> list[str]:
+    """The entries of a list with commas, but for those in brackets. Once through, however long it is."""
+    parts: list[list[str]] = [[]]
+    depth = 0
+    for piece in re.split(r"([,\[\]])", text):
+        depth += {"[": 1, "]": -1}.get(piece, 0)
+        if piece == "," and depth <= 0:
+            parts.append([])
+        else:
+            parts[-1].append(piece)
+    return ["".join(part) for part in parts]
 
 
 def _entry(entry: str) -> JobId:

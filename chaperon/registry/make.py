@@ -5,14 +5,14 @@ A grammar with `?` before it belongs to a value that may be left out (`--nice[=5
 
 from __future__ import annotations
 
-from agent_sandbox.chaperon.words import ALLOW, FLAG, FORCE, IGNORE, MAYBE, REFUSE, VALUE, Option
+from agent_sandbox.chaperon.words import ALLOW, FLAG, FORCE, IGNORE, MAYBE, OLDEST, REFUSE, VALUE, Option
 from agent_sandbox.config.record import replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from typing_extensions import TypedDict, Unpack
+    from typing import TypedDict, Unpack
 
     class More(TypedDict, total=False):
         choices: tuple[str, ...]
@@ -45,9 +45,9 @@ def refuse(name: str, short: str, takes: str, reason: str, instead: str, env: st
     return _option(name, short, grammar, env, REFUSE, reason, instead, more)
 
 
-def choose(name: str, short: str, choices: str, env: str = "", **more: Unpack[More]) -> Option:
-    """One word of `choices`."""
-    return _option(name, short, "choice", env, ALLOW, "", "", {**more, "choices": tuple(choices.split())})
+def choose(name: str, short: str, words: str, env: str = "", **more: Unpack[More]) -> Option:
+    """One of the words."""
+    return replace(_option(name, short, "choice", env, ALLOW, "", "", more), choices=tuple(words.split()))
 
 
 def _option(name: str, short: str, grammar: str, env: str, verdict: str, reason: str, instead: str, more: More) -> Option:
@@ -82,20 +82,20 @@ def elsewhere(env: str = "", siblings: str = "") -> tuple[Option, ...]:
     )
 
 
-def told(short_help: str = "") -> tuple[Option, ...]:
+def told(short_help: str = "", short_usage: str = "") -> tuple[Option, ...]:
     """Options that nearly every command has."""
     return (
         allow("help", short_help),
-        allow("usage"),
+        allow("usage", short_usage),
         allow("verbose", "v", gathers=True),
         allow("version", "V"),
         refuse("autocomplete", "", VALUE, "is for shells that complete words", HERE, since=(23, 2)),
     )
 
 
-def data_formats() -> tuple[Option, ...]:
+def data_formats(since: tuple[int, int] = OLDEST) -> tuple[Option, ...]:
     """In newer versions with a value that names the version of the format."""
     return (
-        allow("json", "", "?word", accepted=("v0.0.40",)),
-        allow("yaml", "", "?word", accepted=("v0.0.40",)),
+        allow("json", "", "?word", accepted=("v0.0.40",), since=since),
+        allow("yaml", "", "?word", accepted=("v0.0.40",), since=since),
     )

@@ -10,9 +10,9 @@ FILE = "would read a file outside the jail"
 ENVELOPE = "what Slurm keeps is the chaperon's, not the script that you gave"
 
 SACCT = Command(name="sacct", options=(
-    *told("h"), *elsewhere("", "SACCT_FEDERATION"), *data_formats(),
+    *told("h", "U"), *elsewhere("", "SACCT_FEDERATION"), *data_formats(),
     ignore("allusers", "a", "flag", EVERYTHING),
-    allow("accounts", "A", "names", aliases=("account",)),
+    allow("accounts", "A", "names"),
     allow("allocations", "X"),
     allow("array", since=(23, 2)),
     allow("brief", "b"),
@@ -47,7 +47,7 @@ SACCT = Command(name="sacct", options=(
     allow("parsable2", "P", group="parsable"),
     allow("qos", "q", "names"),
     allow("partition", "r", "names"),
-    allow("reason", "R", "labels"),
+    allow("reason", "", "labels"),
     allow("state", "s", "states"),
     allow("truncate", "T"),
     allow("user", "u", "identities", aliases=("uid",)),

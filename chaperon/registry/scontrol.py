@@ -10,7 +10,7 @@ from agent_sandbox.chaperon.registry.squeue import LOCAL
 from agent_sandbox.chaperon.words import FLAG, VALUE, Command, Option
 
 SCONTROL = Command(name="scontrol", operands="scontrol", options=(
-    *told("h"), *elsewhere("SLURM_CLUSTERS", "SCONTROL_FEDERATION"), *data_formats(),
+    *told("h"), *elsewhere("SLURM_CLUSTERS", "SCONTROL_FEDERATION"), *data_formats(since=(23, 2)),
     allow("all", "a", env="SCONTROL_ALL"),
     allow("details", "d"),
     allow("future", "F", env="SCONTROL_FUTURE"),
@@ -23,7 +23,7 @@ SCONTROL = Command(name="scontrol", operands="scontrol", options=(
 ))  # fmt: skip
 
 SACCTMGR = Command(name="sacctmgr", operands="sacctmgr", options=(
-    *told("h"), *data_formats(),
+    *told("h"), *data_formats(since=(23, 11)),
     ignore("immediate", "i", "flag", "nothing is changed"),
     allow("noheader", "n"),
     allow("oneliner", "o"),
@@ -72,7 +72,8 @@ UPDATES = (
     _key("ArrayTaskThrottle", "count"), allow("Requeue", "", "choice", choices=("0", "1", "yes", "no")),
     _key("MailUser", "address"), _key("MailType", "states"),
     _fixed("EndTime"), _fixed("NumNodes", "ReqNodes", "MinNodes"), _fixed("NumTasks", "ReqProcs"), _fixed("NumCPUs", "MinCPUs"),
-    _fixed("NodeList", "ReqNodeList"), _fixed("Gres"), _fixed("TresPerNode", "TresPerTask", "TresPerJob", "TresPerSocket"), _fixed("OverSubscribe", "Shared"),
+    _fixed("NodeList", "ReqNodeList"), _fixed("Gres"), _fixed("TresPerNode", "TresPerTask", "TresPerJob", "TresPerSocket"),
+    _fixed("OverSubscribe", "Shared"),
     _fixed("CPUsPerTask", "MinCPUsNode"), _fixed("CoreSpec", "ThreadSpec"), _fixed("NtasksPerNode", "NTasksPerNode"),
     _fixed("MinMemoryNode", "MinMemoryCPU", "MinTmpDiskNode"), _fixed("Clusters", "ClusterFeatures"),
     _file("StdOut"), _file("StdErr"), _file("StdIn"), _file("WorkDir"), _file("BurstBuffer"), _file("Container"),

@@ -8,9 +8,9 @@ from agent_sandbox.chaperon.words import FLAG, VALUE, Command
 EVERYTHING = "what you may see is shown"
 LOCAL = "this cluster is the only one that is asked"
 
-SQUEUE = Command(name="squeue", options=(
+SQUEUE = Command(name="squeue", operands="list", options=(
     *told(), *elsewhere("SLURM_CLUSTERS", "SQUEUE_FEDERATION"), *data_formats(),
-    allow("accounts", "A", "names", "SQUEUE_ACCOUNT", aliases=("account",)),
+    allow("accounts", "A", "names", "SQUEUE_ACCOUNT"),
     allow("all", "a", env="SQUEUE_ALL"),
     allow("array", "r", env="SQUEUE_ARRAY"),
     allow("array-unique", env="SQUEUE_ARRAY_UNIQUE"),
@@ -42,8 +42,8 @@ SQUEUE = Command(name="squeue", options=(
     allow("users", "u", "identities", "SQUEUE_USERS", aliases=("user",)),
 ))  # fmt: skip
 
-SPRIO = Command(name="sprio", options=(
-    *told(), *elsewhere("SLURM_CLUSTERS", "SPRIO_FEDERATION"), *data_formats(),
+SPRIO = Command(name="sprio", operands="list", options=(
+    *told(), *elsewhere("SLURM_CLUSTERS", "SPRIO_FEDERATION"), *data_formats(since=(23, 11)),
     allow("noheader", "h"),
     allow("jobs", "j", "?jobs"),
     allow("long", "l"),
@@ -71,9 +71,9 @@ SSTAT = Command(name="sstat", options=(
 ))  # fmt: skip
 
 SSHARE = Command(name="sshare", options=(
-    *told("h"), *data_formats(),
-    *elsewhere(),
-    allow("accounts", "A", "names", aliases=("account",)),
+    *told(), *data_formats(since=(23, 11)),
+    refuse("clusters", "M", VALUE, OTHER_CLUSTER, "leave it out", aliases=("cluster",)),
+    allow("accounts", "A", "names"),
     ignore("all", "a", "flag", EVERYTHING),
     allow("helpformat", "e"),
     allow("long", "l"),

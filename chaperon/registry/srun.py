@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from agent_sandbox.chaperon.registry.jobs import CONTAINER, LIMITS, shared
-from agent_sandbox.chaperon.registry.make import HERE, allow, choose, force, refuse
+from agent_sandbox.chaperon.registry.make import HERE, allow, force, refuse
 from agent_sandbox.chaperon.registry.sbatch import INSIDE
 from agent_sandbox.chaperon.words import FLAG, MAYBE, VALUE, Command
 
@@ -43,7 +43,7 @@ SRUN = Command(
         allow("whole"),
         allow("preserve-env", "E"),
         allow("interactive"),
-        choose("send-libs", "", "yes no", "SLURM_SEND_LIBS"),
+        allow("send-libs", "", "?choice", "SLURM_SEND_LIBS", choices=("yes", "no")),
         force("output", "o", "path", INSIDE, "SLURM_STDOUTMODE"),
         force("error", "e", "path", INSIDE, "SLURM_STDERRMODE"),
         force("input", "i", "path", INSIDE, "SLURM_STDINMODE"),

@@ -23,7 +23,9 @@ until_there() { for _ in $(seq 100); do test -e "$1" && return; sleep 0.05; done
 set -e -o pipefail
 """
 PROGRAMS = {
-    "tmux": """tmux new-session -d "echo hello > made; tmux wait-for -S made"; tmux wait-for made; grep hello made""",
+    "tmux": """
+        tmux new-session -d -s one "tmux display-message -p hello > made; sleep 60"; tmux list-sessions | grep one
+        for _ in $(seq 100); do grep -q hello made && break; sleep 0.05; done; tmux kill-server; grep hello made""",
     "ssh-agent": """
         eval "$(ssh-agent)"; ssh-keygen -q -t ed25519 -N "" -f key; ssh-add -q key; ssh-add -l | grep ED25519; kill $SSH_AGENT_PID""",
     "socat": """

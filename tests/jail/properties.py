@@ -52,6 +52,8 @@ TABLE: dict[Property, tuple[Fact, ...]] = {
         given("the project can be read", "read", "{project}/here"),
         given("programs of the system can be run", "runs", "/usr/bin/env"),
         given("a path granted for reading can be read", "read", "{data}/table"),
+        given("a file of the system that is replaced outside can be read", "reads_when_asked", "/etc/passwd", "{project}/chore-account",
+              setting="accounts", lacking=(LANDLOCK,)),
         refused("a file of yours outside the project cannot be read", "read", "{home}/notes"),
         refused("a directory of yours outside the project cannot be listed", "lists", "{home}/private", "diary"),
         refused("a program of yours outside the project cannot be run", "runs", "{home}/private/tool"),

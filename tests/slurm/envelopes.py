@@ -12,7 +12,6 @@ from typing import Any
 from agent_sandbox.chaperon.envelope import Job, Launcher, forced_options, make_script, pack_variables
 from agent_sandbox.chaperon.outputs import Files
 from agent_sandbox.config.record import replace
-
 from tests.machines.jail import Jail
 from tests.machines.slurm.cluster import Slurm
 
