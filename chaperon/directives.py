@@ -11,6 +11,7 @@ from __future__ import annotations
 from agent_sandbox.chaperon.parse import parse
 from agent_sandbox.chaperon.translate import BSUB, PBS, from_bsub, from_pbs
 from agent_sandbox.chaperon.words import SCRIPT, TRANSLATED, Channel, Parsed, Refusal
+from agent_sandbox.config.errors import plain
 from agent_sandbox.config.record import record
 
 TYPE_CHECKING = False
@@ -152,7 +153,7 @@ def _word(rest: str, at: int, line: int) -> tuple[str | None, int]:
 
 
 def _refusal(typed: str, line: int, rule: str, instead: str) -> Refusal:
-    return Refusal(typed=typed[:80], channel=f"line {line} of the script", rule=rule, instead=instead)
+    return Refusal(typed=plain(typed, 80), channel=f"line {line} of the script", rule=rule, instead=instead)
 
 
 class _BadLine(Exception):

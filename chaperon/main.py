@@ -24,23 +24,30 @@ if TYPE_CHECKING:
     from agent_sandbox.chaperon.orders import Orders
 
 FAILED = 125
+ASK = 3  # the first number after the standard files
 
 
 def run(packed: bytes, ask: int, guard: int) -> NoReturn:
     """In a child of the guard's, which made `ask` with gate.prepare before its fork, and closes its own copy after it."""
     code = FAILED
     try:
-        syscalls.prctl(syscalls.PR_SET_PDEATHSIG, signal.SIGTERM)
-        os.setsid()  # away from the jail's process group and from the terminal
-        ask = be_alone(ask)
-        wake = listen_to_signals()
         orders = unpack(packed)
-        _clean()
-        if os.getppid() == guard:
-            serve(orders, Gate(orders.fifos, ask), wake)
-        code = 0
+        code = _run(orders, ask, guard)
+    except Exception as error:  # stubs will say that we are gone, and the log why
+        Audit(orders.log).write("error", {"session": orders.session, "what": f"the chaperon ended: {type(error).__name__}: {error}"[:500]})
     finally:
         os._exit(code)
+
+
+def _run(orders: Orders, ask: int, guard: int) -> int:
+    syscalls.prctl(syscalls.PR_SET_PDEATHSIG, signal.SIGTERM)
+    os.setsid()  # away from the jail's process group and from the terminal
+    ask = be_alone(ask)
+    wake = listen_to_signals()
+    _clean()
+    if os.getppid() == guard:
+        serve(orders, Gate(orders.fifos, ask), wake)
+    return 0
 
 
 def serve(orders: Orders, gate: Gate, wake: int, handler: Handler = answer, limits: Limits | None = None) -> None:
@@ -49,14 +56,15 @@ def serve(orders: Orders, gate: Gate, wake: int, handler: Handler = answer, limi
 
 
 def be_alone(ask: int) -> int:
-    """Close everything but `ask`, which becomes number 3; the standard files lead nowhere."""
+    """Close everything but `ask`, which gets a number of its own; the standard files lead nowhere."""
     null = os.open("/dev/null", os.O_RDWR)
     for number in range(3):
         os.dup2(null, number)
-    os.dup2(ask, 3, inheritable=False)
-    os.set_inheritable(3, False)  # also where it was number 3 already
-    syscalls.close_from(4)
-    return 3
+    if ask != ASK:
+        os.dup2(ask, ASK)
+    os.set_inheritable(ASK, False)
+    syscalls.close_from(ASK + 1)
+    return ASK
 
 
 def _clean() -> None:

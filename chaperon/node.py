@@ -21,7 +21,7 @@ from agent_sandbox.config.record import replace
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import signal
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from typing import NoReturn
 
     from agent_sandbox.chaperon.envelope import Job
@@ -34,7 +34,7 @@ else:
 
 FAILED = 125
 INSIDE = "/chaperon/inside.py"
-SHELLS = (b"sh", b"bash", b"dash", b"ksh", b"mksh", b"zsh", b"csh", b"tcsh", b"fish", b"env")
+SHELLS = (b"sh", b"bash", b"dash", b"ksh", b"mksh", b"zsh", b"csh", b"tcsh", b"fish")
 DEADLY = (
     signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGILL, signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGSEGV, signal.SIGPIPE,
     signal.SIGTERM, signal.SIGSYS,
@@ -94,13 +94,15 @@ def launch(job: Job, guard: Guard) -> int:
         raise
     announce(case, decision)
     code = execute(case, decision, audit, guard)
-    if not is_shell(interpreter(job.script)[0]):
+    if not is_shell(interpreter(job.script)):
         die_as(code)
     return code
 
 
-def is_shell(program: bytes) -> bool:
-    return program.rpartition(b"/")[2] in SHELLS
+def is_shell(words: Sequence[bytes]) -> bool:
+    """By the first line of a script; `env` is looked through."""
+    named = [word.rpartition(b"/")[2] for word in b" ".join(words).split() if not word.startswith(b"-") and b"=" not in word]
+    return next((name for name in named if name != b"env"), b"sh") in SHELLS
 
 
 def die_as(code: int) -> None:

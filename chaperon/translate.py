@@ -10,6 +10,7 @@ import re
 
 from agent_sandbox.chaperon.registry.make import allow
 from agent_sandbox.chaperon.words import Command, Found, Parsed, Refusal
+from agent_sandbox.config.errors import plain
 from agent_sandbox.config.record import replace
 
 TYPE_CHECKING = False
@@ -60,7 +61,7 @@ def _translate(command: Command, parsed: Parsed, one: Callable[[Found], Iterator
         except ValueError as wrong:
             refusals.append(Refusal(typed=item.typed, channel=item.channel.text, rule=str(wrong), instead="use #SBATCH directives"))
     for word in parsed.operands[:1]:
-        refusals.append(Refusal(typed=word[:80], channel="a #PBS or #BSUB line of the script", rule="is not an option", instead="take it out"))
+        refusals.append(Refusal(typed=plain(word, 80), channel="a #PBS or #BSUB line of the script", rule="is not an option", instead="take it out"))
     return Parsed(found=tuple(_joined(found)), refusals=tuple(refusals))
 
 

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
 COMPONENTS = "jobs of several components are for srun, which comes with a later version"
 BY_RULE = "set by the session's settings"
-NEEDS_NO_SCRIPT = ("wrap", "help", "usage", "version")
+ENDS = ("help", "usage", "version")  # the command does nothing else
+NEEDS_NO_SCRIPT = ("wrap", *ENDS)
 MAIL_OPTIONS = ("mail-type", "mail-user")
 
 
@@ -37,7 +38,8 @@ def validate(request: Request, rules: Rules) -> Approved | Refused:
     rows = tuple([one.row for one in judged])
     asked = verbs.Asked()
     try:
-        asked = verbs.read(command.operands, parsed.operands, request.environment, rules)
+        if command.operands == "script" or not any(item.option.name in ENDS for item in parsed.found):
+            asked = verbs.read(command.operands, parsed.operands, request.environment, rules)
     except verbs.Unfit as unfit:
         refusals.append(unfit.refusal)
     if refusals:

@@ -38,6 +38,8 @@ class Unfit(Exception):
 
 def read(kind: str, words: tuple[str, ...], environment: Mapping[str, str], rules: Rules) -> Asked:
     """`kind` is the command's word for its operands."""
+    if kind == "script":
+        return Asked(operands=words)
     if len(words) > MOST_WORDS:
         raise Unfit(words[0], f"stands before {len(words)} words; {MOST_WORDS} are read", "write fewer")
     if kind == "jobs":
@@ -46,9 +48,9 @@ def read(kind: str, words: tuple[str, ...], environment: Mapping[str, str], rule
         return _scontrol(words, environment, rules)
     if kind == "sacctmgr":
         return _sacctmgr(words)
-    if words and kind in ("none", "list"):
+    if words:
         raise Unfit(words[0], "is not an option", "options start with - or --")
-    return Asked(operands=words)
+    return Asked()
 
 
 def _jobs(words: tuple[str, ...]) -> tuple[JobId, ...]:

@@ -160,7 +160,7 @@ def _fields(data: bytes) -> dict[bytes, bytes]:
         if kind not in order:  # consumes the iterator up to it: a frame in another place is not found any more
             raise WireError(f"a frame of kind {kind!r} is unknown, or stands in the wrong place")
         if len(content) > FIELDS[kind]:
-            raise WireError(f"{CALLED[kind]} has {len(content)} bytes, {FIELDS[kind]} are allowed")
+            raise WireError(f"{CALLED[kind]}: {len(content)} bytes, {FIELDS[kind]} are allowed")
         found[kind] = content
     missing = [CALLED[kind] for kind in FIELDS if kind not in found and kind not in OPTIONAL]
     if missing or (PATH in found) != (SCRIPT in found):

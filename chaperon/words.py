@@ -92,7 +92,7 @@ class Refusal:
 
     def __str__(self) -> str:
         advice = f"; {self.instead}" if self.instead else ""
-        return f"{self.typed} ({self.channel}): {self.rule}{advice}"
+        return plain(f"{self.typed} ({self.channel}): {self.rule}{advice}", 2000)
 
 
 @record

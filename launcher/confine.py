@@ -190,12 +190,12 @@ def _stay(command: int, domain: Domain, status: int, report: int, go: int) -> in
     syscalls.prctl(syscalls.PR_SET_PDEATHSIG, signal.SIGTERM)
     if os.getppid() != guard:
         _leave(domain)
-    signal.pthread_sigmask(signal.SIG_SETMASK, ())
     for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP, signal.SIGCHLD, signal.SIGTERM}:
         try:
             signal.signal(number, signal.SIG_IGN)
         except OSError:
             pass
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())  # now that a key pressed while we started cannot end us
     os.setsid()
     supervisor = _take_listener(command, domain, status, report) if domain.supervised else None
     os.write(go, b".")

@@ -171,6 +171,7 @@ def run(told: dict[str, Any], status: int) -> NoReturn:
     except OSError as error:
         fail(status, f"the command cannot be started: {error.strerror}")
     os.close(status)
+    os.setsid()  # `kill -KILL 0` inside must leave us to say how the command ended, and to end the rest
     code = os.waitstatus_to_exitcode(os.waitpid(command, 0)[1])
     try:
         os.kill(-1, signal.SIGKILL)  # all that are in this jail, but its first process and this one

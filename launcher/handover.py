@@ -13,7 +13,12 @@ from agent_sandbox.launcher.status import Status
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import signal
-    from typing import NoReturn
+    from typing import NoReturn, Protocol
+
+    class Canary(Protocol):
+        def heard(self, number: int) -> bool:
+            """Was this signal, which we got, sent to every process of ours?"""
+
 else:
     import _signal as signal  # the same without names: those cost as much as all that is loaded before the guard starts
 
@@ -34,6 +39,7 @@ class Guard:
     def __init__(self, pid: int, orders: int, status: int, ahead: int) -> None:
         self.pid, self.status = pid, Status(status)
         self._orders, self._ahead = orders, ahead
+        self.canary: Canary | None = None  # where a batch system started us
 
     def parsed_ahead(self) -> bytes:
         """The usual config files, as the guard parsed them while we were busy."""

@@ -24,7 +24,7 @@ from agent_sandbox.launcher.resolve.project import find_places, find_project
 from agent_sandbox.launcher.say import say
 from agent_sandbox.launcher.start import check_command, wrap_command
 from agent_sandbox.launcher.summary import summarise
-from agent_sandbox.launcher.supervise import die_interrupted, supervise
+from agent_sandbox.launcher.supervise import die_of, supervise
 from agent_sandbox.launcher.tries import try_backend
 from agent_sandbox.launcher.view import Carving, Kind, Mount, View, in_order
 
@@ -234,8 +234,8 @@ def execute(case: Case, decision: Decision, audit: Audit, guard: Guard) -> int:
         say(line, "warning")
     seconds = round(time.monotonic() - start, 3)
     _warn(audit.write("end", {"session": session.id, "code": outcome.code, "seconds": seconds, "found": found, "why": outcome.problem}))
-    if outcome.interrupted:
-        die_interrupted()
+    if outcome.died_of:
+        die_of(outcome.died_of)
     return report(outcome, policy)
 
 

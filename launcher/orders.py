@@ -6,7 +6,7 @@ import marshal
 
 from agent_sandbox.config.record import record, replace
 from agent_sandbox.launcher.audit import Log
-from agent_sandbox.launcher.plan import Data, Domain, Held, Inner, PathRule, Plan, Room, Stage
+from agent_sandbox.launcher.plan import Cover, Data, Domain, Held, Inner, PathRule, Plan, Room, Stage
 from agent_sandbox.launcher.policy import Limits
 from agent_sandbox.launcher.session import Session
 from agent_sandbox.launcher.view import Carve, Carving
@@ -28,9 +28,10 @@ def pack(orders: Orders) -> bytes:
     parts: Any = (
         _fields(replace(plan, stage=None, domain=None, room=None, inner=None, data=())),
         [_fields(one) for one in plan.data],
-        _fields(replace(stage, carves=(), held=(), limits=None, ignored_signals=tuple(map(int, stage.ignored_signals)))),
+        _fields(replace(stage, carves=(), held=(), covers=(), limits=None, ignored_signals=tuple(map(int, stage.ignored_signals)))),
         [{**_fields(one), "carving": one.carving.value} for one in stage.carves],
         [_fields(one) for one in stage.held],
+        [_fields(one) for one in stage.covers],
         _fields(stage.limits),
         domain and _pack_domain(domain),
         plan.room and _fields(plan.room),
@@ -42,9 +43,9 @@ def pack(orders: Orders) -> bytes:
 
 
 def unpack(packed: bytes) -> Orders:
-    plan, data, stage, carves, held, limits, domain, room, inner, session, log = marshal.loads(packed)
+    plan, data, stage, carves, held, covers, limits, domain, room, inner, session, log = marshal.loads(packed)
     whole_stage = Stage(**{
-        **stage, "held": tuple(Held(**one) for one in held), "limits": Limits(**limits),
+        **stage, "held": tuple(Held(**one) for one in held), "covers": tuple(Cover(**one) for one in covers), "limits": Limits(**limits),
         "carves": tuple(Carve(**{**one, "carving": Carving(one["carving"])}) for one in carves),
     })  # fmt: skip
     whole = Plan(**{

@@ -42,6 +42,14 @@ class Held:
 
 
 @record
+class Cover:
+    """A file of ours over one of the host's, put there by us: bwrap looks for it by path again and again, and it may be replaced meanwhile."""
+
+    path: str
+    word: int  # where the options name it: three words from here on
+
+
+@record
 class Stage:
     """What our own process does to itself before it becomes the backend."""
 
@@ -49,6 +57,7 @@ class Stage:
     ignored_signals: tuple[int, ...]
     carves: tuple[Carve, ...] = ()
     held: tuple[Held, ...] = ()
+    covers: tuple[Cover, ...] = ()
     most_user_namespaces: int | None = None  # None = as many as the system allows
     scope_abstract_sockets: bool = False
     scope_signals: bool = False  # the process group is the caller's: `kill 0` inside would end the caller's script

@@ -28,6 +28,10 @@ RLIMITS = {
 }  # fmt: skip
 
 
+COVER_WORDS = 3  # `--ro-bind-data`, a number, a path
+TRIES = 50
+
+
 class StageError(Exception):
     """A step that failed, in words."""
 
@@ -36,14 +40,16 @@ def become(plan: Plan, status: int, environment: dict[str, str], ready: Callable
     """Prepare this process, wait until the others are ready, and turn it into the backend. Returns only by an exception."""
     enter_namespaces(plan.stage)
     make_carves(plan.stage.carves)
-    shelved = hold_grants(plan.stage.held)
+    shelf = Shelf()
+    shelved = hold_grants(plan.stage.held, shelf)
+    covered = cover_files(plan, shelf)
     set_limits(plan.stage.limits)
     if plan.stage.scope_abstract_sockets or plan.stage.scope_signals:
         syscalls.prctl(syscalls.PR_SET_NO_NEW_PRIVS, 1)
         syscalls.landlock_scope(abstract_sockets=plan.stage.scope_abstract_sockets, signals=plan.stage.scope_signals)
     set_signals(plan.stage.ignored_signals)
     ready()
-    place_files(plan, shelved, status)
+    place_files(plan, shelved, status, left_out=covered)
     os.execve(plan.program, plan.argv, environment)
 
 
@@ -132,18 +138,72 @@ def _attach(carve: Carve, tree: int, seen: os.stat_result) -> None:
         os.close(handle)
 
 
-def hold_grants(held: Sequence[Held]) -> dict[int, str]:
+class Shelf:
+    """A directory in memory, in our own mount namespace, for what must not be swapped; made when it is first used."""
+
+    def __init__(self) -> None:
+        self._handle = -1
+
+    def handle(self) -> int:
+        if self._handle < 0:
+            self._handle = syscalls.new_tmpfs("0700")
+            top = os.open(SHELF, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+            syscalls.attach_tree(self._handle, top)
+            os.close(top)
+        return self._handle
+
+
+def hold_grants(held: Sequence[Held], shelf: Shelf) -> dict[int, str]:
     """Open each grant by a path without links, and put its mount where nobody else can swap it: which option names it, and how now."""
     trees = [(one, _open_grant(one)) for one in held]
-    if not trees:
-        return {}
     try:
-        shelf = syscalls.new_tmpfs("0700")
-        top = os.open(SHELF, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-        syscalls.attach_tree(shelf, top)
-        return {one.word: _shelve(tree, str(number), shelf) for number, (one, tree) in enumerate(trees)}
+        return {one.word: _shelve(tree, str(number), shelf.handle()) for number, (one, tree) in enumerate(trees)}
     except OSError as error:
         raise StageError(f"the grants cannot be held: {error.strerror}")
+
+
+def cover_files(plan: Plan, shelf: Shelf) -> frozenset[int]:
+    """Files of ours over the host's, which bwrap's bind of the directory carries along: the options that are done with."""
+    contents = {one.label: one.content for one in plan.data}
+    try:
+        done = [cover.word for number, cover in enumerate(plan.stage.covers) if _cover(cover.path, contents[cover.path], number, shelf.handle())]
+    except OSError as error:
+        raise StageError(f"the accounts cannot be covered: {error.strerror}")
+    return frozenset(word + more for word in done for more in range(COVER_WORDS))
+
+
+def _cover(path: str, content: bytes, number: int, shelf: int) -> bool:
+    """Whoever adds an account replaces the file by another one: then once more, on that. A link is left to bwrap, which follows it."""
+    name = f"cover-{number}"
+    handle = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644, dir_fd=shelf)
+    os.fchmod(handle, 0o644)
+    os.write(handle, content)
+    os.close(handle)
+    for _ in range(TRIES):
+        try:
+            _attach_file(name, path, shelf)
+            return True
+        except OSError as error:
+            if error.errno == errno.ELOOP:
+                return False
+            if error.errno != errno.ENOENT:
+                raise
+    return False
+
+
+def _attach_file(name: str, path: str, shelf: int) -> None:
+    ours = os.open(name, os.O_PATH | os.O_CLOEXEC, dir_fd=shelf)
+    top = os.open("/", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        tree = syscalls.clone_tree(ours)
+        syscalls.set_mount_attributes(tree, syscalls.MOUNT_ATTR_RDONLY | syscalls.MOUNT_ATTR_NOSUID | syscalls.MOUNT_ATTR_NODEV)
+        target = syscalls.open_beneath(top, path[1:], os.O_PATH)
+        syscalls.attach_tree(tree, target)
+        os.close(target)
+        os.close(tree)
+    finally:
+        os.close(ours)
+        os.close(top)
 
 
 def _open_grant(one: Held) -> int:
@@ -197,16 +257,19 @@ def set_signals(ignored: Sequence[int]) -> None:
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
 
 
-def place_files(plan: Plan, shelved: dict[int, str], status: int) -> None:
+def place_files(plan: Plan, shelved: dict[int, str], status: int, left_out: frozenset[int] = frozenset()) -> None:
     """Each file on the number that the plan gives it, and every other descriptor closed: one left open reaches around the jail."""
-    words = [shelved.get(number, word) for number, word in enumerate(plan.options)]
+    words = [shelved.get(number, word) for number, word in enumerate(plan.options) if number not in left_out]
     options = b"".join(os.fsencode(word) + b"\0" for word in words)
-    contents = {plan.options_fd: options, **{one.fd: one.content for one in plan.data}}
+    unread = {plan.options[number] for number in left_out}  # the backend closes only what it is told to read
+    contents = {plan.options_fd: options, **{one.fd: one.content for one in plan.data if str(one.fd) not in unread}}
     os.dup2(status, plan.status_fd)
     os.set_inheritable(plan.status_fd, True)
     for number, content in contents.items():
         _place(content, number)
-    os.closerange(3, plan.status_fd)
+    for number in range(3, max(contents)):
+        if number not in contents and number != plan.status_fd:
+            os.closerange(number, number + 1)
     syscalls.close_from(max(contents) + 1)
 
 

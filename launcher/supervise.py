@@ -38,7 +38,7 @@ class Outcome:
     code: int
     started: bool
     timed_out: bool = False
-    interrupted: bool = False  # it died of the terminal's Ctrl-C
+    died_of: int = 0  # the signal, where our caller must see us die of it too: the terminal's Ctrl-C, any that a batch system sent
     problem: str = ""
 
 
@@ -60,16 +60,18 @@ def supervise(guard: Guard, orders: Orders) -> Outcome:
     return outcome
 
 
-def die_interrupted() -> None:
+def die_of(number: int) -> None:
     """As the command did: a shell that runs us in a loop goes on after an exit code, and ends after this."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-    os.kill(os.getpid(), signal.SIGINT)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+    signal.signal(number, signal.SIG_DFL)
+    os.kill(os.getpid(), number)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {number})
 
 
 class _Watch:
     def __init__(self, guard: Guard, backend: str, *, glances: bool) -> None:
         self._guard, self._status, self._backend, self._glances = guard.pid, guard.status, backend, glances
+        self._canary = guard.canary
+        self._passed: set[int] = set()
         self._hears = False  # does the command get what the terminal sends?
         self._interrupted = False
         self._ended_by = 0  # the signal that came before there was a command to receive it
@@ -103,10 +105,18 @@ class _Watch:
         by_terminal = caught.si_code > 0 and number in FROM_TERMINAL
         if by_terminal and number == signal.SIGINT:
             self._interrupted = True
-        if not (by_terminal and self._hears):
+        self._passed.add(number)
+        if not (by_terminal and self._hears) and not self._reached_everybody(number):
             self._send(number)
         if number in STOPS:
             self._stop_with_the_command(number)
+
+    def _reached_everybody(self, number: int) -> bool:
+        """A batch system signals us alone or every process of the job: the command too, then, if it was there."""
+        if self._canary is None:
+            return False
+        was_there = self._command(patience=0) is not None
+        return self._canary.heard(number) and was_there
 
     def _send(self, number: int) -> None:
         command = self._command(patience=0 if number in HARMLESS else START_SECONDS)
@@ -166,12 +176,16 @@ class _Watch:
         if self._ended_by:
             return Outcome(code=128 + self._ended_by, started=False)
         if code is not None and not problem:
-            return Outcome(code=code, started=True, interrupted=self._interrupted and code == 128 + signal.SIGINT)
+            return Outcome(code=code, started=True, died_of=self._died_of(code - 128))
         if ended < 0:
             return Outcome(code=FAILED, started=False, problem="the guard was killed, and the jail ended with it")
         if problem or ended != 128 + signal.SIGKILL:
             return Outcome(code=FAILED, started=False, problem=problem or _why(ended))
         return Outcome(code=ended, started=self._status.first_process() is not None)
+
+    def _died_of(self, number: int) -> int:
+        seen = self._passed if self._canary else {signal.SIGINT} if self._interrupted else set()
+        return number if number in seen else 0
 
 
 def _why(ended: int) -> str:

@@ -368,3 +368,19 @@ def set_timer(timer: int, milliseconds: int) -> None:
     """Ring again and again; 0: never."""
     seconds, rest = divmod(milliseconds, 1000)
     _checked(_libc.timerfd_settime(ctypes.c_int(timer), ctypes.c_int(0), ctypes.byref(_Timer(seconds, rest * 10**6, seconds, rest * 10**6)), None))
+
+
+STATX_INO, STATX_BTIME = 0x100, 0x800
+
+
+def birth(path: bytes) -> tuple[int, int] | None:
+    """The inode of a file and when it was made, in nanoseconds; None where the file system does not tell."""
+    found = ctypes.create_string_buffer(256)
+    try:
+        statx = _prepared("statx", ctypes.c_int, ctypes.c_char_p, ctypes.c_int, ctypes.c_uint, ctypes.c_void_p)
+    except AttributeError:  # an old C library
+        return None
+    _checked(statx(-100, path, 0, STATX_INO | STATX_BTIME, found))
+    mask, inode = int.from_bytes(found.raw[0:4], "little"), int.from_bytes(found.raw[32:40], "little")
+    seconds, rest = int.from_bytes(found.raw[80:88], "little", signed=True), int.from_bytes(found.raw[88:92], "little")
+    return (inode, seconds * 10**9 + rest) if mask & STATX_BTIME else None

@@ -65,7 +65,7 @@ def table(options: Iterable[Option], prefix: str, without: str = "") -> tuple[Op
 
 
 def _own(option: Option, prefix: str) -> Option:
-    return replace(option, variables=tuple([name.replace("*", prefix) for name in option.variables]))
+    return replace(option, variables=tuple(dict.fromkeys([name.replace("*", prefix) for name in option.variables])))
 
 
 OTHER_CLUSTER = "jobs stay on this cluster, where the jail is known to work"

@@ -10,7 +10,7 @@ import signal
 
 from agent_sandbox.launcher.backends.filters import base_filters
 from agent_sandbox.launcher.own import USUAL
-from agent_sandbox.launcher.plan import Data, Held, Plan, Stage
+from agent_sandbox.launcher.plan import Cover, Data, Held, Plan, Stage
 from agent_sandbox.launcher.policy import Access, Gap, Masking, Property, Rooms, Shape
 from agent_sandbox.launcher.view import SHELF, Kind
 
@@ -59,7 +59,7 @@ class Bwrap:
             backend=self.name, program=host.bwrap, command=tuple(command), data=data,
             words=("--args", str(OPTIONS_FD), "--"), options=options, options_fd=OPTIONS_FD, status_fd=STATUS_FD,
             stage=Stage(
-                carves=policy.carves, held=tuple(_held(policy, options)), limits=policy.limits,
+                carves=policy.carves, held=tuple(_held(policy, options)), covers=tuple(_covers(options)), limits=policy.limits,
                 most_user_namespaces=None if policy.syscalls.nested else _own_user_namespaces(host),
                 scope_abstract_sockets=policy.network.mode == "open" and host.landlock >= SCOPES_ABI,
                 scope_signals=host.landlock >= SCOPES_ABI, ignored_signals=GROUP_SIGNALS,
@@ -126,6 +126,11 @@ def _held(policy: Policy, options: tuple[str, ...]) -> Iterator[Held]:
     for word in range(1, end - 1):
         if options[word - 1] in BINDS and options[word] in movable and options[word + 1] == options[word]:
             yield Held(path=options[word], word=word, optional=movable[options[word]].optional)
+
+
+def _covers(options: tuple[str, ...]) -> Iterator[Cover]:
+    end = options.index("--chdir")  # after it come only variables
+    yield from (Cover(path=options[word + 2], word=word) for word in range(end - 2) if options[word] == "--ro-bind-data")
 
 
 def _filter_options(data: tuple[Data, ...]) -> Iterator[str]:

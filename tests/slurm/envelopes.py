@@ -12,6 +12,7 @@ from typing import Any
 from agent_sandbox.chaperon.envelope import Job, Launcher, forced_options, make_script, pack_variables
 from agent_sandbox.chaperon.outputs import Files
 from agent_sandbox.config.record import replace
+from tests.machines import users
 from tests.machines.jail import Jail
 from tests.machines.slurm.cluster import Slurm
 
@@ -64,6 +65,15 @@ class Envelopes:
         forced = [f"--{name}={value}" for name, value in forced_options(str(self.place)).items()]
         words = (f"--job-name={whole.name}", *options, *forced)
         return self.slurm.submit(self.jail.user, *words, cwd=self.jail.project, input=script.decode())
+
+    def directly(self, script: str, *options: str, environment: Mapping[str, str] | None = None) -> int:
+        """The control: the same script by sbatch alone."""
+        done = users.run_as(
+            self.jail.user, ("/usr/bin/sbatch", "--parsable", *options), cwd=self.jail.project, input=script,
+            env={**self.slurm.environment, **(environment or {})},
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        return int(done.stdout)
 
     def wait(self, job: int, output: str = "") -> Ended:
         shown = self.slurm.wait(job)

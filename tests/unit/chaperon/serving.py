@@ -47,7 +47,7 @@ def recorded(top: Path) -> Callable[[Request, Orders], Step]:
             return Reply(code=int(rest[0]), out=rest[1].encode("utf-8", "surrogateescape"), err=rest[2].encode("utf-8", "surrogateescape"))
         if first == "fail":
             raise RuntimeError("not for the stub")
-        if first == "echo":
+        if first == "show":
             return Reply(out=repr(request).encode("utf-8", "surrogateescape"))
         if first == "want":
             have = request.script and request.script.path == rest[0]

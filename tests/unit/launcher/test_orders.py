@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from agent_sandbox.launcher.audit import Log
 from agent_sandbox.launcher.orders import Orders, pack, unpack
-from agent_sandbox.launcher.plan import Data, Domain, Held, PathRule, Plan, Room, Stage
+from agent_sandbox.launcher.plan import Cover, Data, Domain, Held, PathRule, Plan, Room, Stage
 from agent_sandbox.launcher.policy import Limits
 from agent_sandbox.launcher.session import Session
 from agent_sandbox.launcher.supervisor.allowed import Allowed
@@ -22,7 +22,8 @@ ORDERS = Orders(
         data=(Data(fd=12, content=b"\0\xff", label="seccomp"),),
         stage=Stage(
             carves=tuple(Carve(root="/p", path=f"/p/{carving.name}", carving=carving, origin="x") for carving in Carving),
-            held=(Held(path="/p", word=1, optional=True),), limits=Limits(processes=7, wall_time=9), most_user_namespaces=2,
+            held=(Held(path="/p", word=1, optional=True),), covers=(Cover(path="/etc/passwd", word=3),),
+            limits=Limits(processes=7, wall_time=9), most_user_namespaces=2,
             scope_abstract_sockets=True, scope_signals=False, ignored_signals=(1, 2, 15),
         ),
     ),

@@ -1,0 +1,235 @@
+"""Submissions become lines outside the jail, and the lines of a scope become the jobs that it may see and control.
+
+    ledger/PROJECT/SESSION/HOST-PID-START    one file for each process that writes; only appended to, each line on the disk before we go on
+    jobs/SESSION/ID.log                      what Slurm itself says of a job; its directory names the session to Slurm
+
+An intent is written before a job is submitted: where that fails nothing is submitted, and one that nothing followed tells the
+next reader that somebody died in between. Then Slurm is asked whose log is in a directory of the session's: nothing is lost.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+
+from agent_sandbox.chaperon.views.scope import PROJECT, SESSION, Scope, Tools
+from agent_sandbox.config.errors import UserError, plain
+from agent_sandbox.config.record import record
+from agent_sandbox.launcher.session import started
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from agent_sandbox.chaperon.orders import Orders
+    from agent_sandbox.chaperon.views.lookup import Live
+
+INTENT, JOB, SETTLED, END = "intent", "job", "settled", "."
+FIELDS = {INTENT: 4, JOB: 7, SETTLED: 3}  # with the first, and the last that says that the line is whole
+PATIENCE = 600.0  # seconds after which an intent that Slurm knows nothing of is nothing: longer than any submission may take
+LONGEST_LOG = 1 << 16
+NOT_STARTED = "was not started"  # how a node says that there was no jail, and so no job
+FILE = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+@record
+class Job:
+    id: int
+    tasks: int  # of an array; 1 for other jobs
+    time: float
+    name: str = ""
+
+
+class _Read:
+    """What one file said so far."""
+
+    def __init__(self) -> None:
+        self.at = 0
+        self.jobs: list[Job] = []
+        self.intents: dict[str, float] = {}
+        self.ended: set[str] = set()  # intents that something followed
+
+    def take(self, path: str) -> None:
+        """The lines that were added since, but for one that is not whole yet."""
+        with open(path, "rb") as file:
+            file.seek(self.at)
+            text = file.read()
+        whole = text.rpartition(b"\n")[0]
+        self.at += len(whole) + 1 if whole else 0
+        for line in whole.decode("utf-8", "replace").split("\n"):
+            self._line(line.split("\t"))
+
+    def _line(self, words: list[str]) -> None:
+        """What is torn or unknown says nothing."""
+        if FIELDS.get(words[0]) != len(words) or words[-1] != END:
+            return
+        if words[0] == INTENT:
+            self.intents[words[1]] = float(words[2])
+        else:
+            self.ended.add(words[1])
+        if words[0] == JOB:
+            self.jobs.append(Job(id=int(words[2]), tasks=int(words[3]), time=float(words[4]), name=words[5]))
+
+
+class Ledger:
+    def __init__(self, orders: Orders) -> None:
+        self._orders = orders
+        self._top = f"{orders.state}/ledger"
+        self._own = f"{self._top}/{orders.project_id}/{orders.session}"
+        self._file = f"{os.uname().nodename.replace('/', '_')}-{os.getpid()}-{started(os.getpid())}"
+        self._logs = f"{orders.state}/jobs"
+        self._read: dict[str, _Read] = {}
+        self._torn: set[str] = set()  # directories where a line of ours may have no end
+        self._count = 0
+        self._open: set[str] = set()  # intents of ours that are being carried out
+        self._tools = Tools(python=orders.python, library=orders.library, programs=orders.programs)
+
+    # What is written
+
+    def intend(self) -> str:
+        """Before a submission: a token for what comes of it. Raises where nothing can be recorded."""
+        self._count += 1
+        token = f"{self._file}-{self._count}"
+        try:
+            os.makedirs(self.log_directory, mode=0o700, exist_ok=True)
+            self._append(self._own, INTENT, token, f"{time.time():.3f}")
+        except OSError as error:
+            raise UserError(
+                f"nothing was submitted: the job could not be recorded: {error.strerror}", where=self._own,
+                hint="the state directory must be writable, with room",
+            )  # fmt: skip
+        self._open.add(token)
+        return token
+
+    def record(self, token: str, job: int, tasks: int, name: str) -> bool:
+        """Before the answer is given. False = it could not be written; the intent stays, and the job is found by its log."""
+        self._open.discard(token)
+        return self._try(self._own, JOB, token, str(job), str(tasks), f"{time.time():.3f}", _word(name))
+
+    def drop(self, token: str) -> None:
+        """Nothing was submitted."""
+        self._open.discard(token)
+        self._try(self._own, SETTLED, token)
+
+    @property
+    def log_directory(self) -> str:
+        return f"{self._logs}/{self._orders.session}"
+
+    def _try(self, directory: str, *words: str) -> bool:
+        try:
+            self._append(directory, *words)
+        except OSError:
+            return False
+        return True
+
+    def _append(self, directory: str, *words: str) -> None:
+        """One write, to the disk. After one that failed the next begins a line of its own."""
+        os.makedirs(directory, mode=0o700, exist_ok=True)
+        line = ("\n" if directory in self._torn else "") + "\t".join((*words, END)) + "\n"
+        data = line.encode("utf-8", "surrogateescape")
+        handle = os.open(f"{directory}/{self._file}", FILE, 0o600)
+        self._torn.add(directory)
+        try:
+            if os.write(handle, data) != len(data):
+                raise OSError(28, "No space left on device")
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+        self._torn.discard(directory)
+
+    # What is read
+
+    def scope(self) -> Scope:
+        """What this session may see and control now."""
+        places = self._places()
+        jobs = frozenset([job.id for found in self._found(places) for job in found.jobs])
+        return Scope(
+            user=self._orders.user, uid=self._orders.uid, kind=self._orders.scope, jobs=jobs,
+            sessions=frozenset([place.rpartition("/")[2] for place in places]), logs=self._logs, tools=self._tools, reasons=self.reasons,
+        )  # fmt: skip
+
+    def interrupted(self) -> bool:
+        """Is there a submission of which nobody knows what became?"""
+        return any(self._intents(place) for place in self._places())
+
+    def recover(self, live: Iterable[Live]) -> None:
+        """Record what Slurm, and the logs of the sessions concerned, know of jobs that nobody recorded."""
+        now, rows = time.time(), tuple(live)
+        for place in self._places():
+            intents = self._intents(place)
+            if not intents:
+                continue
+            session = place.rpartition("/")[2]
+            known = {job.id for found in self._found([place]) for job in found.jobs}
+            jobs = {row.base for row in rows if row.session == session} | self._logged(session)
+            written = all([self._try(place, JOB, f"recovered-{job}", str(job), "1", f"{now:.3f}", "") for job in sorted(jobs - known)])
+            for token in [token for token, begun in intents.items() if now - begun > PATIENCE and written]:
+                self._try(place, SETTLED, token)
+
+    def submitted_since(self, moment: float) -> int:
+        """Tasks that this user submitted from any jail."""
+        return sum(job.tasks for found in self._found(self._all_places()) for job in found.jobs if job.time >= moment)
+
+    def reasons(self, job: int) -> str:
+        """Why a job of the scope never started; empty where it did."""
+        for place in self._places():
+            text = _text(f"{self._logs}/{place.rpartition('/')[2]}/{job}.log")
+            if lines := [plain(line) for line in text.splitlines() if NOT_STARTED in line]:
+                return lines[-1]
+        return ""
+
+    def _places(self) -> list[str]:
+        """The directories of the sessions in the scope."""
+        if self._orders.scope == SESSION:
+            return [self._own]
+        if self._orders.scope == PROJECT:
+            return sorted({self._own, *_entries(f"{self._top}/{self._orders.project_id}")})
+        return self._all_places()
+
+    def _all_places(self) -> list[str]:
+        return sorted({self._own, *[place for project in _entries(self._top) for place in _entries(project)]})
+
+    def _found(self, places: Iterable[str]) -> list[_Read]:
+        return [self._take(path) for place in places for path in _entries(place)]
+
+    def _take(self, path: str) -> _Read:
+        found = self._read.setdefault(path, _Read())
+        try:
+            if os.stat(path).st_size > found.at:
+                found.take(path)
+        except FileNotFoundError:
+            pass
+        return found
+
+    def _intents(self, place: str) -> dict[str, float]:
+        """Those that nothing followed, in any file of the directory, and that are not being carried out here."""
+        found = self._found([place])
+        ended = {token for one in found for token in one.ended} | self._open
+        return {token: begun for one in found for token, begun in one.intents.items() if token not in ended}
+
+    def _logged(self, session: str) -> set[int]:
+        """Jobs that have begun, by the names of their logs."""
+        names = [path.rpartition("/")[2] for path in _entries(f"{self._logs}/{session}")]
+        return {int(name[:-4]) for name in names if name.endswith(".log") and name[:-4].isascii() and name[:-4].isdecimal()}
+
+
+def _entries(directory: str) -> list[str]:
+    try:
+        return [f"{directory}/{name}" for name in os.listdir(directory)]
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+
+
+def _text(path: str) -> str:
+    """The end of a file. What is in it may be anything."""
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return ""
+    with os.fdopen(handle, "rb") as file:
+        file.seek(max(0, os.fstat(handle).st_size - LONGEST_LOG))
+        return file.read(LONGEST_LOG).decode("utf-8", "replace")
+
+
+def _word(text: str) -> str:
+    return plain(text, 200).replace("\t", " ")
