@@ -6,6 +6,8 @@ Where Slurm decides the number of nodes, the most that it could choose counts, a
 
 from __future__ import annotations
 
+import re
+
 from agent_sandbox.chaperon.registry import amounts
 from agent_sandbox.chaperon.words import Refusal, Setting, Sizes
 
@@ -69,14 +71,19 @@ def measure(job: Job, rules: Rules) -> Sizes:
 def _nodes(job: Job, rules: Rules) -> int:
     span = job.meanings.get("nodes")
     if isinstance(span, tuple):
-        return max(int(span[1]), job.number("nodelist"))
+        return max(int(span[1]), job.number("nodelist"), _featured(job))
     most = _free_choice(job)
-    return min(most, max(rules.max_nodes, job.number("nodelist"))) if rules.max_nodes else most
+    return min(most, max(rules.max_nodes, job.number("nodelist"), _featured(job))) if rules.max_nodes else most
 
 
 def _free_choice(job: Job) -> int:
     """The most nodes that Slurm could give where none were asked for: one for each task or GPU."""
-    return max(1, job.number("nodelist"), job.number("ntasks"), job.number("gpus"))
+    return max(1, job.number("nodelist"), job.number("ntasks"), job.number("gpus"), _featured(job))
+
+
+def _featured(job: Job) -> int:
+    """Nodes that a constraint counts: `[rack1*2&rack2*4]`."""
+    return sum(int(number) for number in re.findall(r"\*([0-9]{1,9})", str(job.meanings.get("constraint") or "")))
 
 
 def _tasks(job: Job, nodes: int, gpus: int) -> int:
@@ -127,7 +134,7 @@ def names_allowed(asked: tuple[str, ...], listed: tuple[str, ...], key: str, sho
 
 def _amounts(job: Job, sizes: Sizes, rules: Rules) -> Iterator[Refusal]:
     for what, asked, cap, names in (
-        ("nodes", sizes.nodes, rules.max_nodes, ("nodes", "nodelist")),
+        ("nodes", sizes.nodes, rules.max_nodes, ("nodes", "nodelist", "constraint")),
         ("tasks", sizes.tasks, rules.max_tasks, ("ntasks", "ntasks-per-node", "nodes", "extra-node-info")),
         ("cpus", sizes.cpus, rules.max_cpus, ("cpus-per-task", "cpus-per-gpu", "mincpus", "ntasks", "nodes")),
         ("gpus", sizes.gpus, rules.max_gpus, ("gpus", "gpus-per-node", "gpus-per-task", "gpus-per-socket", "gres", "tres-per-task")),

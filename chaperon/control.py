@@ -37,7 +37,7 @@ def cancel(approved: Approved, scope: Scope) -> Step:
     asked = force(without(approved, "me", "user"), "user", scope.user) if chosen else approved
     if approved.jobs:
         return _on_named(asked, scope)
-    return look(scope, lambda rows: _on_all(asked, rows), ended=False)
+    return look(scope, lambda rows: _on_all(asked, rows), states="")
 
 
 def control(approved: Approved, scope: Scope) -> Step:

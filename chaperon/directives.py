@@ -8,6 +8,9 @@ does not keep a space, `#` ends the line, an empty pair of quotes does too.
 
 from __future__ import annotations
 
+import itertools
+import re
+
 from agent_sandbox.chaperon.parse import parse
 from agent_sandbox.chaperon.translate import BSUB, PBS, from_bsub, from_pbs
 from agent_sandbox.chaperon.words import SCRIPT, TRANSLATED, Channel, Parsed, Refusal
@@ -20,11 +23,14 @@ if TYPE_CHECKING:
 
     from agent_sandbox.chaperon.words import Command
 
+NEWLINE = "\n"
 SPACES = " \t\n\v\f\r"  # isspace() in the C locale; str.isspace knows more
 NATIVE = ("#SBATCH", "#SLURM")
 SEPARATORS = ("hetjob", "packjob")
 COMMANDS_PASSED = 100  # lines that are no comment, before #PBS and #BSUB are no longer looked for
 MOST_DIRECTIVES = 2000
+_BURST_BUFFER = re.compile("^#(?:BB|DW)", re.MULTILINE)
+STAGING = "burst buffers would copy files as you, outside the jail; copy them in the script"
 
 
 @record
@@ -46,6 +52,12 @@ def read_directives(command: Command, script: str, *, foreign: bool) -> Parsed:
     return Parsed(
         found=(*own.found, *other.found), refusals=(*own.refusals, *other.refusals), components=own.components,
     )  # fmt: skip
+
+
+def unread(script: str) -> tuple[str, ...]:
+    """Lines for burst buffers: Slurm reads them in its script, which is not this one."""
+    places = itertools.islice(_BURST_BUFFER.finditer(script), 10)
+    return tuple([f"line {script.count(NEWLINE, 0, place.end()) + 1} of the script is a comment here: {STAGING}" for place in places])
 
 
 def _unfit(script: str) -> Refusal | None:
@@ -72,8 +84,20 @@ def _own(command: Command, script: str) -> Parsed:
     return Parsed(found=parsed.found, refusals=(*parsed.refusals, *stray), components=components)
 
 
+def _lines(script: str) -> Iterator[tuple[int, str]]:
+    """One at a time: of a long script, the first lines are all that is looked at."""
+    start = 0
+    for number in itertools.count(1):
+        end = script.find(NEWLINE, start)
+        if end < 0:
+            yield number, script[start:]
+            return
+        yield number, script[start:end]
+        start = end + 1
+
+
 def _native_lines(script: str) -> Iterator[tuple[int, str]]:
-    for number, line in enumerate(script.split("\n"), 1):
+    for number, line in _lines(script):
         marker = next((marker for marker in NATIVE if line.startswith(marker)), None)
         if marker:
             yield number, line[len(marker) :]
@@ -86,13 +110,19 @@ def _foreign(command: Command, script: str) -> Parsed:
     for marker, table, translate in (("#BSUB", BSUB, from_bsub), ("#PBS", PBS, from_pbs)):
         words = [word for number, rest in _foreign_lines(script, marker) for word in split(rest, number)]
         if words:
-            return translate(command, _parse(table, words, TRANSLATED))
+            return translate(command, _parse(table, _spelled(marker, words), TRANSLATED))
     return Parsed()
+
+
+def _spelled(marker: str, words: list[Word]) -> list[Word]:
+    """`-cwd` of LSF, where sbatch looks for it: every other word."""
+    cwd = marker == "#BSUB"
+    return [Word(text="-c", line=word.line) if cwd and place % 2 == 0 and word.text == "-cwd" else word for place, word in enumerate(words)]
 
 
 def _foreign_lines(script: str, marker: str) -> Iterator[tuple[int, str]]:
     passed = 0
-    for number, line in enumerate(script.split("\n"), 1):
+    for number, line in _lines(script):
         if line.startswith(marker):
             yield number, line[len(marker) :]
         elif not line.startswith("#"):

@@ -63,9 +63,16 @@ class Gate:
         return [line[len(GREETING) :].decode() for line in lines if _is_announcement(line)]
 
     def admit(self, name: str) -> Line | None:
-        """The line to a stub; None where it is gone, or is none. Its names disappear: nobody else can come by them."""
+        """The line to a stub; None where it is gone, or is none. Its names disappear: nobody else can come by them.
+
+        Raises OSError where we have no descriptor left, with everything as it was.
+        """
         hear = self._open(f"{name}.in", os.O_RDONLY)
-        tell = self._open(f"{name}.out", os.O_WRONLY) if hear >= 0 else -1
+        try:
+            tell = self._open(f"{name}.out", os.O_WRONLY) if hear >= 0 else -1
+        except OSError:
+            os.close(hear)
+            raise
         for end in ("in", "out"):
             self._remove(f"{name}.{end}")
         if tell >= 0:

@@ -8,7 +8,6 @@ in the kernel's pipes, at the expense of who sends it. A stub that stands still 
 
 from __future__ import annotations
 
-import errno
 import os
 import signal
 import time
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
     from agent_sandbox.launcher.audit import Audit
 
 NAME = "chaperon"
-FULL = (errno.EMFILE, errno.ENFILE)
+NONSENSE = 100  # things that are no request, of one session, that are noted
 PIECES = 256  # of output that are still taken after the end of a program
 
 
@@ -48,7 +47,7 @@ class Limits:
     idle: float = 10.0  # seconds without progress of a request
     whole: float = 30.0  # seconds for all of it
     stall: float = 60.0  # seconds without progress of an answer
-    pressed: float = 1.0  # instead of both, when all places are taken
+    pressed: float = 3.0  # instead of both, when all places are taken
     tick: float = 1.0
     sweep: float = 30.0
     drain: float = 5.0  # seconds for what is being submitted when the session ends
@@ -63,7 +62,7 @@ class Server:
         self._ready: deque[Talk] = deque()  # whole requests
         self._held: deque[Talk] = deque()  # long requests that wait to be read
         self._running: dict[int, Talk] = {}
-        self._big = 0
+        self._big = self._nonsense = 0
         self._swept = self._looked = time.monotonic()
         self._stopping = False
         self._poller.watch(gate.ask, READ, self._on_ask)
@@ -120,10 +119,8 @@ class Server:
         while self._names and len(self._talks) < self._limits.talks:
             try:
                 line = self._gate.admit(self._names[0])
-            except OSError as error:
-                if error.errno in FULL:  # until something is closed
-                    break
-                line = None
+            except OSError:  # no descriptor left, until something is closed
+                break
             self._names.popleft()
             if line:
                 talk = Talk(line, self._poller, self._on_gone, self._on_drained)
@@ -207,7 +204,7 @@ class Server:
         talk.process = process
         self._running[process.pid] = talk
         if process.stdin >= 0:
-            self._poller.watch(process.stdin, WRITE, lambda _: self._feed(talk, process))
+            self._poller.watch(process.stdin, WRITE, lambda _: self._guarded(talk, self._feed, talk, process))
         else:
             self._forget_request(talk)
         self._listen(talk, process)
@@ -323,7 +320,9 @@ class Server:
             self._release(talk, talk.process)
         talk.refuse()
         reply = refused(talk.name or NAME, *problem.splitlines())
-        self._note(talk, reply)
+        self._nonsense += not talk.name
+        if self._nonsense <= NONSENSE:  # a jail must not be able to fill the log with what is no request
+            self._note(talk, reply)
         self._end(talk, encode_reply(reply))
 
     # Time

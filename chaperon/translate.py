@@ -19,19 +19,19 @@ if TYPE_CHECKING:
 
 
 def _table(name: str, letters: str) -> Command:
-    """`a:start_time` takes a value, `h=hold` none, `j?join` maybe as a long option only."""
-    entries = [re.fullmatch(r"(.)([:=?])(.*)", word) for word in letters.split()]
+    """`a:start_time` takes a value, `h=hold` none, `n:` has no long name."""
+    entries = [re.fullmatch(r"(.)([:=])(.*)", word) for word in letters.split()]
     return Command(name=name, permutes=False, options=tuple([
         allow(match[3] or f"-{match[1]}", match[1], "flag" if match[2] == "=" else "anything") for match in entries if match
     ]))  # fmt: skip
 
 
 PBS = _table("pbs", (
-    "a:start_time A:account c:checkpoint C:working_dir e:error h=hold I=interactive j:join J:job_array k:keep l:resource_list m:mail_options"
+    "a:start_time A:account c:checkpoint C:working_dir e:error h=hold I=interactive j: J:job_array k:keep l:resource_list m:mail_options"
     " M:mail_user_list N:job_name o:out p:priority q:destination r:rerunable S:script_path t:array u:running_user v:variable_list V=all_env"
     " W:attributes z=no_std"
 ))  # fmt: skip
-BSUB = _table("bsub", "c:cwd e:error_file J:job_name m:hostname M:memory_limit n:tasks o:output_file q:queue_name W:time x=exclusive")
+BSUB = _table("bsub", "c:cwd e:error_file J:job_name m:hostname M:memory_limit n: o:output_file q:queue_name W:time x=exclusive")
 
 # Letters that are an option of sbatch by another name; those of neither table are dropped, as sbatch drops them.
 _PBS_NAMES = {

@@ -7,11 +7,11 @@ to Slurm, rebuilt by `rebuild`; nothing is passed through.
 from __future__ import annotations
 
 from agent_sandbox.chaperon import caps, verbs
-from agent_sandbox.chaperon.directives import read_directives
+from agent_sandbox.chaperon.directives import read_directives, unread
 from agent_sandbox.chaperon.parse import MOST_REFUSALS, from_variables, parse
 from agent_sandbox.chaperon.registry import COMMANDS, grammars
 from agent_sandbox.chaperon.settle import counts, settle
-from agent_sandbox.chaperon.words import ALLOW, COMMAND_LINE, FORCE, IGNORE, REFUSE, Approved, Parsed, Refusal, Refused, Row, Setting
+from agent_sandbox.chaperon.words import ALLOW, COMMAND_LINE, FORCE, IGNORE, REFUSE, VARIABLE, Approved, Parsed, Refusal, Refused, Row, Setting
 from agent_sandbox.config.errors import plain
 from agent_sandbox.config.record import record, replace
 
@@ -33,7 +33,7 @@ def validate(request: Request, rules: Rules) -> Approved | Refused:
     if command.reason:
         return _refused(command.name, (_on_line(command.name, command.reason, command.instead),))
     parsed = collect(command, request)
-    judged = tuple([_judge(item, request, rules) for item in parsed.found])
+    judged = tuple([_judge(item, request, rules) for item in parsed.found if item.channel.rank != VARIABLE or _known(item, rules)])
     refusals = [*parsed.refusals, *[one.refusal for one in judged if one.refusal]]
     rows = tuple([one.row for one in judged])
     asked = verbs.Asked()
@@ -44,7 +44,8 @@ def validate(request: Request, rules: Rules) -> Approved | Refused:
         refusals.append(unfit.refusal)
     if refusals:
         return _refused(command.name, tuple(refusals), rows)
-    return _approve(command, judged, asked, rules, rows)
+    answer = _approve(command, judged, asked, rules, rows)
+    return replace(answer, notes=(*answer.notes, *unread(request.script or ""))) if isinstance(answer, Approved) else answer
 
 
 def script_of(words: tuple[str, ...]) -> str | None:
@@ -98,7 +99,7 @@ class _Judged:
 def _judge(found: Found, request: Request, rules: Rules) -> _Judged:
     meaning, wrong, instead = None, "", ""
     option = found.option
-    if not option.since <= rules.version <= option.until:
+    if not _known(found, rules):
         wrong, instead = f"is not known to Slurm {rules.version[0]}.{rules.version[1]:02}, which is here", "leave it out"
     elif option.verdict == REFUSE:
         wrong, instead = option.reason, option.instead
@@ -112,6 +113,11 @@ def _judge(found: Found, request: Request, rules: Rules) -> _Judged:
         except ValueError as error:
             wrong = str(error)
     return _Judged(found=found, meaning=meaning, refusal=_refusal(found, wrong, instead), row=_row(found, wrong))
+
+
+def _known(found: Found, rules: Rules) -> bool:
+    """To the Slurm that is there. A variable of another version means nothing to it."""
+    return found.option.since <= rules.version <= found.option.until
 
 
 def _meaning(found: Found, request: Request, rules: Rules) -> object:
@@ -205,4 +211,8 @@ def _on_line(typed: str, rule: str, instead: str) -> Refusal:
 
 
 def _refused(command: str, refusals: tuple[Refusal, ...], rows: tuple[Row, ...] = ()) -> Refused:
-    return Refused(command=command, reasons=tuple(dict.fromkeys(refusals))[:MOST_REFUSALS], rows=rows)
+    """Refusals that belong to no option of the table, or to all of them together, get a row too."""
+    told = {(row.channel, row.reason) for row in rows}
+    more = [one for one in refusals if (one.channel, one.rule) not in told]
+    others = [Row(option=one.typed, value="", channel=one.channel, verdict=REFUSE, reason=one.rule) for one in more]
+    return Refused(command=command, reasons=tuple(dict.fromkeys(refusals))[:MOST_REFUSALS], rows=(*rows, *others))

@@ -57,6 +57,7 @@ JOBS = (
     refuse("bbf", "", VALUE, STAGES, "copy files in the script"),
     refuse("container", "", VALUE, CONTAINER, "run the container in the script", "*_CONTAINER"),
     refuse("container-id", "", VALUE, CONTAINER, "run the container in the script", "*_CONTAINER_ID", since=(23, 2)),
+    refuse("container-type", "", VALUE, CONTAINER, "run the container in the script", since=(26, 5)),
     refuse("context", "", VALUE, "sets a security context", HERE),
     refuse("get-user-env", "", MAYBE, LOGIN_SHELL, "set what you need in the script", "*_GET_USER_ENV"),
     refuse("propagate", "", MAYBE, LIMITS, "use ulimit in the script", "*_PROPAGATE"),

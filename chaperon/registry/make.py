@@ -11,7 +11,6 @@ from agent_sandbox.config.record import replace
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
-
     from typing import TypedDict, Unpack
 
     class More(TypedDict, total=False):

@@ -34,6 +34,8 @@ SQUEUE = Command(name="squeue", operands="list", options=(
     allow("priority", "P", env="SQUEUE_PRIORITY"),
     allow("qos", "q", "names", "SQUEUE_QOS"),
     allow("reservation", "R", "names"),
+    allow("running-over", "", "time", since=(25, 11)),
+    allow("running-under", "", "time", since=(25, 11)),
     refuse("sibling", "", FLAG, OTHER_CLUSTER, "leave it out", "SQUEUE_SIB SQUEUE_SIBLING", aliases=("sib",)),
     allow("sort", "S", "word", "SQUEUE_SORT"),
     allow("start"),
@@ -43,7 +45,7 @@ SQUEUE = Command(name="squeue", operands="list", options=(
 ))  # fmt: skip
 
 SPRIO = Command(name="sprio", operands="list", options=(
-    *told(), *elsewhere("SLURM_CLUSTERS", "SPRIO_FEDERATION"), *data_formats(since=(23, 11)),
+    *told(), *elsewhere("SLURM_CLUSTERS", "SPRIO_FEDERATION"),
     allow("noheader", "h"),
     allow("jobs", "j", "?jobs"),
     allow("long", "l"),

@@ -34,12 +34,12 @@ class Live:
     session: str  # whose log it has; empty where it has none of ours
 
 
-def look(scope: Scope, then: Callable[[tuple[Live, ...]], Step], jobs: Iterable[int] | None = None, *, ended: bool = True) -> Command:
-    """All jobs of the user's, or some, also those that have just ended; `then` gets what there is."""
+def look(scope: Scope, then: Callable[[tuple[Live, ...]], Step], jobs: Iterable[int] | None = None, states: str = "all") -> Command:
+    """All jobs of the user's, or some, in the states that count (empty: those that are not over); `then` gets what there is."""
     width = len(scope.logs.replace("%", "%%").encode()) + LONGEST_SESSION
     words = ["--noheader", "--all", f"--user={scope.user}", f"--Format=JobID:{WIDE},ArrayJobID:{WIDE},HetJobID:{WIDE},STDOUT:{width}"]
     words += [f"--jobs={listed(jobs)}"] if jobs is not None else []
-    words += ["--states=all"] if ended else []
+    words += [f"--states={states}"] if states else []
     return Command(program="squeue", words=tuple(words), finish=lambda result: _found(result, scope, then), most=MOST, seconds=SECONDS)
 
 

@@ -65,7 +65,7 @@ class Scope:
 
 def listed(jobs: Iterable[int]) -> str:
     """All of them as one word. Slurm takes a list of one for a question about that job, and fails when it has gone."""
-    return ",".join(map(str, [NOBODY, *sorted(jobs)]))
+    return ",".join(map(str, [NOBODY, *(sorted(jobs) or [NOBODY])]))
 
 
 def not_here(command: str, jobs: Iterable[JobId], scope: Scope) -> Reply:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 MOST_SHOWN = 500  # jobs, at some ten milliseconds each
 EMPTY = {"job": "No jobs in the system", "step": "No job steps in the system"}
+STATES = {"job": "all", "step": "running"}
 
 
 def show(approved: Approved, scope: Scope) -> Step:
@@ -33,7 +34,7 @@ def show(approved: Approved, scope: Scope) -> Step:
     if approved.jobs:
         ids = [job.job for job in approved.jobs]
         return admit("scontrol", approved.jobs, scope, lambda wider: look(wider, lambda rows: _still_ours(approved, wider, rows), ids))
-    return look(scope, lambda rows: _all(approved, scope, rows), ended=approved.operands[1] == "job")
+    return look(scope, lambda rows: _all(approved, scope, rows), states=STATES[approved.operands[1]])
 
 
 def _still_ours(approved: Approved, scope: Scope, rows: tuple[Live, ...]) -> Step:
@@ -57,17 +58,17 @@ def _all(approved: Approved, scope: Scope, rows: tuple[Live, ...]) -> Step:
     jobs = tuple([JobId(job=number) for number in sorted({row.base for row in rows if row.session})])
     if len(jobs) > MOST_SHOWN:
         return refused("scontrol", f"{len(jobs)} jobs; {MOST_SHOWN} can be shown at once; name those that you want, or use squeue or sacct")
-    return _each(approved, jobs, scope, Reply()) if jobs else Reply(out=f"{EMPTY[approved.operands[1]]}\n".encode())
+    return _each(approved, jobs, scope, Reply())
 
 
 def _each(approved: Approved, jobs: tuple[JobId, ...], scope: Scope, so_far: Reply) -> Step:
-    """One after the other; the last that failed gives the exit status."""
+    """One after the other. Where all are asked for, one that has gone meanwhile is no mistake."""
     if not jobs:
-        return so_far
+        return so_far if so_far.out or so_far.err or approved.jobs else Reply(out=f"{EMPTY[approved.operands[1]]}\n".encode())
     words = rebuild(replace(approved, jobs=jobs[:1]))
 
     def finish(result: Result) -> Step:
-        told = with_reasons(result, (jobs[0].job,), scope)
+        told = Reply() if result.code and not approved.jobs else with_reasons(result, (jobs[0].job,), scope)
         whole = Reply(code=told.code or so_far.code, out=so_far.out + told.out, err=so_far.err + told.err)
         if len(whole.out) > MOST:
             return refused("scontrol", "this is too much to show at once; name the jobs that you want")

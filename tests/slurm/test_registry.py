@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import re
 import socket
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -14,13 +13,14 @@ import pytest
 from agent_sandbox.chaperon.rebuild import force, rebuild
 from agent_sandbox.chaperon.registry import COMMANDS
 from agent_sandbox.chaperon.validate import validate
-from agent_sandbox.chaperon.words import FLAG, MAYBE, OLDEST, VALUE, Approved, Request, Rules
+from agent_sandbox.chaperon.words import FLAG, MAYBE, OLDEST, VALUE, Approved, Request, Rules, Sizes
 from tests.machines import users
-from tests.machines.needs import need
+from tests.machines.needs import missing, need
 from tests.machines.slurm.cluster import Slurm
 
 HOST = socket.gethostname().partition(".")[0]
 HEAD = "#!/bin/sh\n"
+RULES = Rules(project="/", user="", mail=True)
 # Prints the options that a command hands to getopt_long, and ends it.
 DUMP = r"""
 #include <getopt.h>
@@ -40,35 +40,59 @@ LETTERS_WITHOUT_MEANING = {"squeue": "U", "sacct": "t", "sshare": "qth"}
 NOT_IN_THIS_ONE = {"sbatch": {"x11"}}
 
 OPTIONS = [
-    "", "-n 3", "-n3 -c2", "--ntasks=2 --cpus-per-task=2 --mem=100M", "-N 1", "-N1-1 -n4", "--nodes 1 --ntasks-per-node=3", "-t 5", "-t 1:30", "-t 1:2:3", "-t 1-2:3:4",
-    "-t UNLIMITED", "-t 0", "--time-min=3 -t 9", "-J name", "--job-name=a:b/c", "--comment=x,y;z", "-p short -t 5", "--partition=short,debug -t5", "-A physics", "-q high",
-    "--nice", "--nice=50", "-H -Q", "-a 1-3", "-a 1,3-9:2%2", "-d singleton", "--begin=now+1hour", "--deadline=now+3hours -t1", "-w HOST", "--nodelist=HOST -n2",
-    "--exclusive", "--exclusive=user", "-s", "--exclusive -s", "-s --exclusive", "--requeue --no-requeue", "--no-requeue --requeue", "--mem-per-cpu=10M -n2", "--tmp=10",
-    "--mem=1gb", "--mincpus=2", "-B 1:2:1", "--sockets-per-node=1 --cores-per-socket=2", "--threads-per-core=1", "--hint=nomultithread", "--hint=memory_bound",
-    "--signal=B:USR1@60", "--signal=TERM", "-O -n 20", "-k", "--no-kill=off", "--contiguous", "--use-min-nodes -N1", "--spread-job -N1", "--switches=1@5", "--wckey=x",
-    "-m cyclic:block", "-m plane=2 -n4", "--mem-bind=local", "--cpu-freq=high", "--profile=Task", "--acctg-freq=task=30", "--wait-all-nodes=1", "--kill-on-invalid-dep=yes",
-    "-o out.txt -e err.txt", "--output=%x-%j.o -i /dev/zero", "--open-mode=append", "--mail-type=END --mail-type=FAIL --mail-user=a@b.org", "--ntasks-per-core=1 -n2",
-    "--ntasks-per-socket=2 -n2", "--prio=5", "--mincp 2 --job-n xx", "-HJx -n2", "--gres-flags=enforce-binding", "--delay-boot=5", "--thread-spec=0", "--batch=x --test-only",
+    "", "-n 3", "-n3 -c2", "--ntasks=2 --cpus-per-task=2 --mem=100M", "-N 1", "-N1-1 -n4", "--nodes 1 --ntasks-per-node=3", "-t 5", "-t 1:30",
+    "-t 1:2:3", "-t 1-2:3:4",
+    "-t UNLIMITED", "-t 0", "--time-min=3 -t 9", "-J name", "--job-name=a:b/c", "--comment=x,y;z", "-p short -t 5", "--partition=short,debug -t5",
+    "-A physics", "-q high",
+    "--nice", "--nice=50", "-H", "-a 1-3", "-a 1,3-9:2%2", "-d singleton", "--begin=now+1hour", "--deadline=now+3hours -t1", "-w HOST",
+    "--nodelist=HOST -n2",
+    "--exclusive", "--exclusive=user", "-s", "--exclusive -s", "-s --exclusive", "--requeue --no-requeue", "--no-requeue --requeue",
+    "--mem-per-cpu=10M -n2", "--tmp=10",
+    "--mem=1gb", "--mincpus=2", "-B 1:2:1", "--sockets-per-node=1 --cores-per-socket=2", "--threads-per-core=1", "--hint=nomultithread",
+    "--hint=memory_bound",
+    "--signal=B:USR1@60", "--signal=TERM", "-O -n 20", "-k", "--no-kill=off", "--contiguous", "--use-min-nodes -N1", "--spread-job -N1",
+    "--switches=1@5", "--wckey=x",
+    "-m cyclic:block", "-m plane=2 -n4", "--mem-bind=local", "--cpu-freq=high", "--profile=Task", "--acctg-freq=task=30", "--wait-all-nodes=1",
+    "--kill-on-invalid-dep=yes",
+    "-o out.txt -e err.txt", "--output=%x-%j.o -i /dev/zero", "--open-mode=append", "--mail-type=END --mail-type=FAIL --mail-user=a@b.org",
+    "--ntasks-per-core=1 -n2",
+    "--ntasks-per-socket=2 -n2", "--prio=5", "--mincp 2 --job-n xx", "-HJx -n2", "--gres-flags=enforce-binding", "--delay-boot=5", "--priori 5",
+    "--batch=x --test-only",
 ]  # fmt: skip
 DIRECTIVES = [
-    "#SBATCH -n 3 -e err -t 5", "#SBATCH-n3", "#SLURM -n 3", "  #SBATCH -n 3\n#SBATCH -t5", "#SBATCH -J\n#SBATCH xx", "\n  \n# x\n#SBATCH -t4\ntrue\n#SBATCH -t5",
-    "#SBATCH\t-n\t3\f-t\v5", '#SBATCH --comment="a b" # c\n#SBATCH -n2', "#SBATCH --comment=a#b -n 2", '#SBATCH -t 4 "" -n 2', '#SBATCH --comment="" -n 2',
-    r'#SBATCH --comment="a\"b\\c"', r"#SBATCH --comment='a \"b'", "#SBATCH -t4 --", "#SBATCH -n 2\\\n#SBATCH -t 3", "#SBATCH --comment=hetjobs", "#SBATCH --wrap=x --quiet -t4",
+    "#SBATCH -n 3 -e err -t 5", "#SBATCH-n3", "#SLURM -n 3", "  #SBATCH -n 3\n#SBATCH -t5", "#SBATCH -J\n#SBATCH xx",
+    "\n  \n# x\n#SBATCH -t4\ntrue\n#SBATCH -t5",
+    "#SBATCH\t-n\t3\f-t\v5", '#SBATCH --comment="a b" # c\n#SBATCH -n2', "#SBATCH --comment=a#b -n 2", '#SBATCH -t 4 "" -n 2',
+    '#SBATCH --comment="" -n 2',
+    r'#SBATCH --comment="a\"b\\c"', r"#SBATCH --comment='a \"b'", "#SBATCH -t4 --", "#SBATCH -n 2\\\n#SBATCH -t 3", "#SBATCH --comment=hetjobs",
+    "#SBATCH --wrap=x --quiet -t4",
     "#SBATCH --jo=a'b'c -n'2'", "# SBATCH -n 3\n##SBATCH -n 4\n#sbatch -n 5", "#SBATCH -n 2 -n 4", "#SBATCH -t4 -Jsb\n#PBS -l walltime=0:7:00 -N pbs",
-    "true\n#PBS -N late -e err", "#BSUB -J bs -n 2,4 -W 5\n#PBS -N late", "#PBS -N pp -l nodes=1:ppn=4,walltime=0:10:00,mem=100mb -j oe -p 5 -t 1-3", "#PBS -o none -e NONE",
-    "#PBS -l select=1:ncpus=4:mpiprocs=2", "#PBS -l cput=0:5:00 -h", "#PBS -q short -A physics", "#PBS -m abe -M a@b.org", "#PBS -l nice=3,ncpus=2", "#PBS --err=err --out out",
-    "#BSUB -M 100000 -x", "#BSUB -q short -o x -e none", "#SBATCH -t4 --ignore-pbs\n#PBS -N no", "true\n" * 100 + "#PBS -N near", "true\n" * 101 + "#PBS -N far",
-    "#PBS -W depend=singleton -S /bin/bash -V -k oe -r y -u x -z -I -c n -C x", f"#PBS -l nodes={HOST}:ppn=2", f'#BSUB -m "{HOST} {HOST}"', "#PBS -l pmem=4mb,nodes=1",
+    "true\n#PBS -N late -e err", "#BSUB -J bs -n 2,4 -W 5\n#PBS -N late",
+    "#PBS -N pp -l nodes=1:ppn=4,walltime=0:10:00,mem=100mb -j oe -p 5 -t 1-3", "#PBS -o none -e NONE",
+    "#PBS -l select=1:ncpus=4:mpiprocs=2", "#PBS -l cput=0:5:00 -h", "#PBS -q short -A physics", "#PBS -m abe -M a@b.org", "#PBS -l nice=3,ncpus=2",
+    "#PBS --err=err --out out",
+    "#BSUB -M 100000 -x", "#BSUB -q short -o x -e none", "#SBATCH -t4 --ignore-pbs\n#PBS -N no", "true\n" * 100 + "#PBS -N near",
+    "true\n" * 101 + "#PBS -N far",
+    "#PBS -W depend=singleton -S /bin/bash -V -k oe -r y -u x -z -I -c n -C x", f"#PBS -l nodes={HOST}:ppn=2", f'#BSUB -m "{HOST} {HOST}"',
+    "#PBS -l pmem=4mb,nodes=1",
+    "#BSUB -cwd /tmp -n 2", "#BSUB -n 2 -c /tmp",
 ]  # fmt: skip
 VARIABLES = [
-    {"SBATCH_TIMELIMIT": "5", "SBATCH_JOB_NAME": "v"}, {"SBATCH_EXCLUSIVE": ""}, {"SBATCH_EXCLUSIVE": "user"}, {"SBATCH_NO_REQUEUE": "no"}, {"SBATCH_NO_REQUEUE": "1"},
-    {"SBATCH_REQ_SWITCH": "2", "SBATCH_WAIT4SWITCH": "10"}, {"SBATCH_MEM_PER_CPU": "1G"}, {"SLURM_HINT": "compute_bound", "SBATCH_HINT": "nomultithread"},
-    {"SBATCH_ACCOUNT": "physics", "SBATCH_QOS": "high"}, {"SBATCH_ARRAY_INX": "1-2"}, {"SBATCH_OUTPUT": "o", "SBATCH_ERROR": "e"}, {"SBATCH_OVERCOMMIT": "0"},
-    {"SBATCH_SIGNAL": "USR1@9", "SBATCH_PARTITION": "short"}, {"SLURM_NTASKS": "7"}, {"SBATCH_THREADS_PER_CORE": "1"}, {"SBATCH_REQUEUE": ""}, {"SBATCH_IGNORE_PBS": "1"},
+    {"SBATCH_TIMELIMIT": "5", "SBATCH_JOB_NAME": "v"}, {"SBATCH_EXCLUSIVE": ""}, {"SBATCH_EXCLUSIVE": "user"}, {"SBATCH_NO_REQUEUE": "no"},
+    {"SBATCH_NO_REQUEUE": "1"},
+    {"SBATCH_REQ_SWITCH": "2", "SBATCH_WAIT4SWITCH": "10"}, {"SBATCH_MEM_PER_CPU": "1G"},
+    {"SLURM_HINT": "compute_bound", "SBATCH_HINT": "nomultithread"},
+    {"SBATCH_ACCOUNT": "physics", "SBATCH_QOS": "high"}, {"SBATCH_ARRAY_INX": "1-2"}, {"SBATCH_OUTPUT": "o", "SBATCH_ERROR": "e"},
+    {"SBATCH_OVERCOMMIT": "0"},
+    {"SBATCH_SIGNAL": "USR1@9", "SBATCH_PARTITION": "short"}, {"SLURM_NTASKS": "7"}, {"SBATCH_THREADS_PER_CORE": "1"}, {"SBATCH_REQUEUE": ""},
+    {"SBATCH_IGNORE_PBS": "1"},
 ]  # fmt: skip
 SCRIPT_BESIDE_VARIABLES = HEAD + "#SBATCH --mem=100 -t 9 -n 2\n#PBS -N pbs\n"
 # Of a job: what differs between any two.
-UNLIKE = {"AllocNode:Sid", "JobId", "ArrayJobId", "SubmitTime", "EligibleTime", "AccrueTime", "StartTime", "Deadline", "EndTime", "Command", "LastSchedEval", "Priority", "SecsPreSuspend"}
+UNLIKE = {
+    "AllocNode:Sid", "JobId", "ArrayJobId", "SubmitTime", "EligibleTime", "AccrueTime", "StartTime", "Deadline", "EndTime", "Command",
+    "LastSchedEval", "Priority", "SecsPreSuspend",
+}  # fmt: skip
 
 
 @pytest.fixture(scope="session")
@@ -107,16 +131,17 @@ def test_a_table_has_every_option_of_the_real_command_and_reads_it_alike(slurm: 
 @pytest.mark.parametrize("command", WITH_TABLES)
 def test_every_option_of_the_page_is_in_the_table(command: str) -> None:
     ours = {name for option in COMMANDS[command].options for name in (option.name, *option.aliases)}
-    page = subprocess.run((need("man"), "-P", "cat", command), env={"LC_ALL": "C", "MANWIDTH": "120", "PATH": "/usr/bin:/bin"}, capture_output=True, text=True)
+    settings = {"LC_ALL": "C", "MANWIDTH": "120", "PATH": "/usr/bin:/bin"}
+    page = subprocess.run((need("man"), "-P", "cat", command), env=settings, capture_output=True, text=True)
     heads = re.findall(r"^ {7}(-[^ ,]+(?:, --|=)?.*)$", page.stdout, re.MULTILINE)
     names = {name for head in heads for name in re.findall(r"--([A-Za-z][A-Za-z0-9_-]*)", head.split("  ")[0])}
-    assert names, page.stderr
-    assert names - ours <= {"sprio": {"norm"}}.get(command, set())
+    if not names:
+        missing(f"there is no manual page of {command}")
+    assert {name for name in names if not any(own.startswith(name) for own in ours)} == set()  # pages abbreviate too
 
 
 def approve(words: list[str], project: Path, script: str, env: Mapping[str, str]) -> Approved:
-    rules = Rules(project=str(project), user="", mail=True)
-    answer = validate(Request(command="sbatch", words=tuple(words), environment=env, cwd=str(project), script=script), rules)
+    answer = validate(Request(command="sbatch", words=tuple(words), environment=env, cwd=str(project), script=script), RULES)
     assert isinstance(answer, Approved), [str(one) for one in answer.reasons]
     for one in answer.wanted:  # what the envelope does inside, done by Slurm for once
         if one.name in ("output", "error", "input", "open-mode", "chdir"):
@@ -132,23 +157,34 @@ def submit(slurm: Slurm, user: users.TestUser, project: Path, words: list[str], 
         return {"refused": "".join(line for line in done.stderr.splitlines() if "Change from #SLURM" not in line)}
     number = done.stdout.partition(";")[0].strip()
     shown = slurm.job(int(number))
-    users.run_as(user, ["/usr/bin/scancel", number], env=slurm.environment)
-    return {key: re.sub(rf"\b{number}\b", "ID", held) for key, held in shown.items() if key not in UNLIKE}
+    return {key: re.sub(rf"(?<![0-9]){number}(?![0-9])", "ID", held) for key, held in shown.items() if key not in UNLIKE}
 
 
 def unlike(slurm: Slurm, user: users.TestUser, project: Path, words: list[str], env: Mapping[str, str], script: str) -> list[object]:
     """Submitted as it was typed, and as it was rebuilt: in what the two jobs differ, or that there was none."""
     typed = submit(slurm, user, project, words, env, script)
-    rebuilt = list(rebuild(approve([*words, "job.sh"], project, script, env)))
+    answer = approve([*words, "job.sh"], project, script, env)
+    rebuilt = list(rebuild(answer))
     ours = submit(slurm, user, project, ["--ignore-pbs", *rebuilt], {}, HEAD + "true\n")
-    differing = sorted(set(typed.items()) ^ set(ours.items()))
-    no_job = typed.get("refused") if "--test-only" not in words else None
-    return [(words, env, script[:200], rebuilt, differing, no_job)] if differing or no_job else []
+    differing: list[object] = sorted(set(typed.items()) ^ set(ours.items()))
+    if "--test-only" not in words:
+        differing += [typed["refused"]] if "refused" in typed else underestimated(answer.sizes, ours)
+    return [(words, env, script[:200], rebuilt, differing)] if differing else []
+
+
+def underestimated(sizes: Sizes | None, job: Mapping[str, str]) -> list[object]:
+    """What Slurm counts more of than the caps are held against."""
+    assert sizes
+    counted = {name: int(job.get(name, "0").rpartition("-")[2]) for name in ("NumNodes", "NumTasks", "NumCPUs")}
+    held = {"NumNodes": sizes.nodes, "NumTasks": sizes.tasks, "NumCPUs": sizes.cpus}
+    return [(name, counted[name], held[name]) for name in held if counted[name] > held[name]]
 
 
 @pytest.fixture
-def folder(member: users.TestUser, project: Path) -> Path:
-    return project
+def folder(slurm: Slurm, member: users.TestUser, project: Path) -> Iterator[Path]:
+    """The project; what was submitted from it leaves the queue."""
+    yield project
+    slurm.run(member, "/usr/bin/scancel", f"--user={member.name}", "--state=PENDING")
 
 
 def batches(cases: list[str], size: int = 10) -> list[list[str]]:
@@ -169,8 +205,11 @@ def test_slurm_takes_what_was_rebuilt_for_what_variables_say(slurm: Slurm, membe
     assert [one for env in VARIABLES for one in unlike(slurm, member, folder, [], env, SCRIPT_BESIDE_VARIABLES)] == []
 
 
-REFUSED_BY_BOTH = ["#SBATCH -t4 foo", "#SBATCHER -n 2", "#SBATCH -t4 --\n#SBATCH -n 2", '#SBATCH --comment="x y', "#SBATCH -n 2 : -n 3", "#SBATCH -n 1\r",
-                   "#PBS foo", "#PBS -x", "#PBS -m q", "#BSUB -n 2,", "#BSUB -P y", r"#SBATCH --comment=a\ b", "#SBATCH --tim=5", "#SBATCH --hold=1", "#SBATCH -n"]  # fmt: skip
+REFUSED_BY_BOTH = [
+    "#SBATCH -t4 foo", "#SBATCHER -n 2", "#SBATCH -t4 --\n#SBATCH -n 2", '#SBATCH --comment="x y', "#SBATCH -n 2 : -n 3", "#SBATCH -n 1\r",
+    "#PBS foo", "#PBS -x", "#PBS -m q", "#BSUB -n 2,", "#BSUB -P y", r"#SBATCH --comment=a\ b", "#SBATCH --tim=5", "#SBATCH --hold=1",
+    "#SBATCH -n",
+]  # fmt: skip
 
 
 def test_what_slurm_refuses_in_a_script_is_refused_here(slurm: Slurm, member: users.TestUser, folder: Path) -> None:
@@ -187,6 +226,11 @@ def test_a_file_of_hosts_is_read_by_slurm_and_refused_here(slurm: Slurm, member:
         assert submit(slurm, member, folder, words, env, HEAD + "true\n")["ReqNodeList"] == HOST  # control: it works outside
         with pytest.raises(AssertionError, match="file"):
             approve([*words, "job.sh"], folder, HEAD, env)
-    shown = slurm.run(member, "scontrol", "show", "hostlist", hosts)
-    with contextlib.suppress(FileNotFoundError):
-        assert shown.stdout.strip() == HOST
+
+
+def test_scontrol_reads_a_file_outside_and_is_refused_here(slurm: Slurm, member: users.TestUser, folder: Path) -> None:
+    hosts = folder / "hosts"
+    hosts.write_text("secret1\nsecret2\n")
+    assert slurm.run(member, "scontrol", "show", "hostlist", hosts).stdout.strip() == "secret[1-2]"  # control
+    answer = validate(Request(command="scontrol", words=("show", "hostlist", str(hosts)), environment={}, cwd="/", script=None), RULES)
+    assert "a file is not read" in str(answer)

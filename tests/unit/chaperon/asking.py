@@ -10,7 +10,7 @@ from agent_sandbox.chaperon.words import Approved, Refused, Request, Rules
 
 PROJECT = "/home/alice/project"
 FREE = Rules(project=PROJECT, user="alice", mail=True)
-NEWEST = Rules(project=PROJECT, user="alice", mail=True, version=(25, 5))
+NEWEST = Rules(project=PROJECT, user="alice", mail=True, version=(25, 11))
 
 
 def ask(

@@ -83,6 +83,7 @@ class Chaperon:
         self.pid = os.fork()
         if self.pid == 0:
             try:
+                os.set_inheritable(os.open("/etc/passwd", os.O_RDONLY), True)  # as a caller may leave one
                 ask = main.be_alone(ask)
                 wake = main.listen_to_signals()
                 main.serve(orders_for(self.top), Gate(str(self.fifos), ask), wake, recorded(self.top), limits)
@@ -160,6 +161,22 @@ class RawStub:
                 return heard
             heard += piece
         raise TimeoutError(f"no end; heard {heard!r}")
+
+    def is_answered(self) -> bool:
+        poll = select.poll()
+        poll.register(self.heard, select.POLLIN)
+        return bool(poll.poll(0))
+
+    def fill(self) -> None:
+        """Say until nobody takes any more."""
+        with contextlib.suppress(BlockingIOError):
+            while self.has_room() and self.say(b"x" * 4096):
+                pass
+
+    def has_room(self) -> bool:
+        poll = select.poll()
+        poll.register(self.said, select.POLLOUT)
+        return bool(poll.poll(0))
 
     def ask(self, request: Request) -> bytes:
         self.say(encode_request(request))

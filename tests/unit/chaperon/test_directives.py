@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agent_sandbox.chaperon.directives import split
-from tests.unit.chaperon.asking import approved, refusals, words
+from tests.unit.chaperon.asking import PROJECT, approved, refusals, words
 
 HEAD = "#!/bin/sh\n"
 
@@ -38,8 +38,10 @@ def test_directives_count_where_sbatch_reads_them(script: str, expected: list[st
     ('#SBATCH --comment="x y\n', "quotation"), ("#SBATCH -n 2 : -n 3\n", "starts a word"), ("#SBATCH -n 1\r\n", "DOS line ends"),
     ("#SBATCH \u00a0 -n 2\n", "is not an option"), ("#SBATCH -n 2\0\n", "NUL"), ("#SBATCH hetjob\n", "several components"),
     ("#SBATCH PackJob\n#SBATCH -n 1\n", "several components"), ("#SBATCH -n 1 --uid=0\n", "jobs run as you"),
-    ("#SBATCH --contain\\er=x\n", "outside the jail"), ("#SBATCH '--cont'ainer=x\n", "outside the jail"), ("#SBATCH --prolog=/x\n", "not an option that is known"),
-    ("#SBATCH -M\tother\n", "this cluster"), ("#SBATCH --bbf=/x\n", "as you"), ("#SBATCH -F/etc/passwd\n", "file of hosts"), ("#SBATCH -w ./x\n", "file is not read"),
+    ("#SBATCH --contain\\er=x\n", "outside the jail"), ("#SBATCH '--cont'ainer=x\n", "outside the jail"),
+    ("#SBATCH --prolog=/x\n", "not an option that is known"),
+    ("#SBATCH -M\tother\n", "this cluster"), ("#SBATCH --bbf=/x\n", "as you"), ("#SBATCH -F/etc/passwd\n", "file of hosts"),
+    ("#SBATCH -w ./x\n", "file is not read"),
 ])  # fmt: skip
 def test_directives_that_are_refused(script: str, said: str) -> None:
     assert said in " ".join(refusals("sbatch", "s.sh", script=HEAD + script))
@@ -62,14 +64,19 @@ def test_a_file_in_any_spelling_is_opened_inside_and_never_by_slurm(line: str) -
 
 
 @pytest.mark.parametrize(("line", "expected"), [
-    ("#PBS -N a -l nodes=2:ppn=4,walltime=0:10:00,mem=100mb -j oe -p 5", ["--nodes=2", "--ntasks=8", "--mem=100mb", "--time=0:10:00", "--nice=5", "--job-name=a"]),
+    ("#PBS -N a -l nodes=2:ppn=4,walltime=0:10:00,mem=100mb -j oe -p 5",
+     ["--nodes=2", "--ntasks=8", "--mem=100mb", "--time=0:10:00", "--nice=5", "--job-name=a"]),
     ("#PBS -l select=2:ncpus=4:mpiprocs=2", ["--nodes=2", "--ntasks-per-node=2", "--cpus-per-task=2", "--mincpus=4"]),
-    ("#PBS -l naccelerators=2", ["--gres=gpu:2"]), ("#PBS -l accelerator=true", ["--gres=gpu:1"]), ("#PBS -l nodes=n1+n2:ppn=2", ["--nodelist=n1,n2", "--ntasks=2"]),
+    ("#PBS -l naccelerators=2", ["--gres=gpu:2"]), ("#PBS -l accelerator=true", ["--gres=gpu:1"]),
+    ("#PBS -l nodes=n1+n2:ppn=2", ["--nodelist=n1,n2", "--ntasks=2"]),
     ("#PBS -t 1-3 -h -q short -A me", ["--account=me", "--partition=short", "--hold", "--array=1-3"]), ("#PBS -J 1-3", ["--array=1-3"]),
-    ("#PBS -m abe -M a@b", ["--mail-type=FAIL,BEGIN,END", "--mail-user=a@b"]), ("#PBS -m n", []), ("#PBS -W depend=afterok:1", ["--dependency=afterok:1"]),
+    ("#PBS -m abe -M a@b", ["--mail-type=FAIL,BEGIN,END", "--mail-user=a@b"]), ("#PBS -m n", []),
+    ("#PBS -W depend=afterok:1", ["--dependency=afterok:1"]),
     ("#PBS -W umask=022 -S /bin/bash -V -k oe -r y -u x -z -I -c n -C x", []), ("#PBS -l pmem=4gb,nodes=1", ["--nodes=1"]),
-    ("#BSUB -J b -n 2,4 -W 5 -M 100 -x -q short", ["--exclusive", "--ntasks=4", "--mem-per-cpu=100K", "--partition=short", "--time=5", "--job-name=b"]),
-    ('#BSUB -m "n1 n2"', ["--nodelist=n1,n2"]), ("#BSUB -n 2\n#PBS -t 1-3", ["--ntasks=2"]), ("#SBATCH -t4 --ignore-pbs\n#PBS -l walltime=5", ["--time=4"]),
+    ("#BSUB -J b -n 2,4 -W 5 -M 100 -x -q short",
+     ["--exclusive", "--ntasks=4", "--mem-per-cpu=100K", "--partition=short", "--time=5", "--job-name=b"]),
+    ('#BSUB -m "n1 n2"', ["--nodelist=n1,n2"]), ("#BSUB -n 2\n#PBS -t 1-3", ["--ntasks=2"]),
+    ("#SBATCH -t4 --ignore-pbs\n#PBS -l walltime=5", ["--time=4"]),
     ("#SBATCH -t4\n#PBS -l walltime=5", ["--time=5"]), ("true\n" * 100 + "#PBS -N late", ["--job-name=late"]), ("true\n" * 101 + "#PBS -N late", []),
 ])  # fmt: skip
 def test_directives_of_other_schedulers_are_read_as_sbatch_reads_them(line: str, expected: list[str]) -> None:
@@ -77,11 +84,18 @@ def test_directives_of_other_schedulers_are_read_as_sbatch_reads_them(line: str,
     assert not [word for word in words("sbatch", "--ignore-pbs", "s.sh", script=f"{HEAD}{line}\n") if "late" in word or "gres" in word]
 
 
+def test_the_directory_of_lsf_is_one_of_the_project() -> None:
+    assert approved("sbatch", "s", script=f"{HEAD}#BSUB -cwd sub -n 2\n").meaning("chdir") == f"{PROJECT}/sub"
+
+
 def test_variables_of_pbs_are_exported_inside() -> None:
     assert approved("sbatch", "s", script=f"{HEAD}#PBS -v A,B=2 -v BASH_ENV=/x\n").value("export") == "A,B=2,BASH_ENV=/x"
 
 
-@pytest.mark.parametrize("line", ["#PBS -l foo=1", "#PBS -l mem=1xyz", "#PBS foo", "#PBS -x", "#PBS -p 5x", "#PBS -p -5", "#PBS -m q", "#BSUB -n 2,", "#BSUB -P y"])
+@pytest.mark.parametrize("line", [
+    "#PBS -l foo=1", "#PBS -l mem=1xyz", "#PBS foo", "#PBS -x", "#PBS -p 5x", "#PBS -p -5", "#PBS -m q", "#PBS --join oe", "#BSUB -n 2,",
+    "#BSUB -cwd /etc", "#BSUB -P y",
+])  # fmt: skip
 def test_directives_of_other_schedulers_that_are_refused(line: str) -> None:
     assert refusals("sbatch", "s.sh", script=f"{HEAD}{line}\n")
 

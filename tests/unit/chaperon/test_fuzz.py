@@ -15,7 +15,8 @@ from agent_sandbox.config.record import replace
 from tests.unit.chaperon.asking import FREE, NEWEST, ask
 
 CASES = 3000 if os.environ.get("SANDBOX_SOAK") else 300
-RULES = (FREE, NEWEST, replace(FREE, max_nodes=4, max_tasks=64, max_cpus=64, max_gpus=4, max_time=3600, max_array=10, partitions=("a", "b"), mail=False))
+CAPPED = replace(FREE, max_nodes=4, max_tasks=64, max_cpus=64, max_gpus=4, max_time=3600, max_array=10, partitions=("a", "b"), mail=False)
+RULES = (FREE, NEWEST, CAPPED)
 VALUES = sorted({value for grammar in grammars.GRAMMARS.values() for value in (*grammar.accepted, *grammar.refused)})
 odd = st.text(st.sampled_from(" \t\f\v\r\"'\\#:=,-_[]*%+@/.~$`;|&()\0\n\x1b\u00a0\u0663aN1bj9éx\udc80"), max_size=12)
 value = st.one_of(st.sampled_from(VALUES), odd, st.integers(-2, 10**12).map(str))
@@ -26,17 +27,22 @@ def spelled(option: Option) -> st.SearchStrategy[list[str]]:
     names = [option.name, *option.aliases, option.name[:2], option.name[:4], option.name[:-1]]
     letter = option.short or option.name[:1]
     forms = [["--{name}={value}"], ["--{name}", "{value}"], ["--{name}"], ["-{letter}{value}"], ["-{letter}", "{value}"], ["-HQ{letter}", "{value}"]]
-    return st.builds(
-        lambda form, name, held: [part.format(name=name, value=held, letter=letter) for part in form], st.sampled_from(forms), st.sampled_from(names), value
-    )
+
+    def fill(form: list[str], name: str, held: str) -> list[str]:
+        return [part.format(name=name, value=held, letter=letter) for part in form]
+
+    return st.builds(fill, st.sampled_from(forms), st.sampled_from(names), value)
 
 
 def lines(command: str) -> st.SearchStrategy[list[str]]:
-    word = st.one_of(st.sampled_from(COMMANDS[command].options).flatmap(spelled), odd.map(lambda one: [one]), st.sampled_from([["--"], [":"], ["-"], ["--hold"], ["show"], ["update"], ["job"], ["jobid=5"], ["5_[1-3]"]]))
+    option = st.sampled_from(COMMANDS[command].options).flatmap(spelled)
+    other = st.one_of(odd, st.sampled_from(["--", ":", "-", "--hold", "show", "update", "job", "jobid=5", "5_[1-3]"]))
+    word = st.one_of(option, other.map(lambda one: [one]))
     return st.lists(word, max_size=6).map(lambda groups: [word for group in groups for word in group])
 
 
-any_line = st.sampled_from([name for name, command in COMMANDS.items() if command.options]).flatmap(lambda name: st.tuples(st.just(name), lines(name)))
+WITH_TABLES = [name for name, command in COMMANDS.items() if command.options]
+any_line = st.sampled_from(WITH_TABLES).flatmap(lambda name: st.tuples(st.just(name), lines(name)))
 
 
 def check(command: str, answer: Approved | Refused) -> None:
@@ -67,11 +73,11 @@ def test_any_line_gets_an_answer_that_reads_the_same_again(line: tuple[str, list
         assert (again.jobs, again.sizes) == (answer.jobs, answer.sizes)
 
 
-directive = st.one_of(
-    st.tuples(st.sampled_from(["#SBATCH ", "#SBATCH\t", "#SBATCH", "#SLURM ", "#PBS ", "#BSUB ", "#", "", " #SBATCH "]), lines("sbatch")).map(lambda two: two[0] + " ".join(two[1])),
-    st.tuples(st.sampled_from(["#PBS ", "#BSUB "]), st.sampled_from(list("aAceCehIjJklmMNopqrStuvVWznx")), value).map(lambda three: f"{three[0]}-{three[1]} {three[2]}"),
-    odd,
-)
+MARKERS = ["#SBATCH ", "#SBATCH\t", "#SBATCH", "#SLURM ", "#PBS ", "#BSUB ", "#", "", " #SBATCH "]
+native = st.builds(lambda marker, typed: marker + " ".join(typed), st.sampled_from(MARKERS), lines("sbatch"))
+letters = st.sampled_from("aAceCehIjJklmMNopqrStuvVWznx")
+foreign = st.builds(lambda marker, letter, held: f"{marker} -{letter} {held}", st.sampled_from(["#PBS", "#BSUB"]), letters, value)
+directive = st.one_of(native, foreign, odd)
 
 
 @settings(max_examples=CASES, deadline=None)

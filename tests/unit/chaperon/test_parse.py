@@ -126,13 +126,16 @@ def test_views_take_options_anywhere() -> None:
 
 
 def test_newer_options_are_for_newer_slurms() -> None:
+    assert words("sbatch", "--wrap=x", env={"SBATCH_OOM_KILL_STEP": "1"}) == []  # 22.05 does not read it
+    assert words("sbatch", "--wrap=x", env={"SBATCH_OOM_KILL_STEP": "1"}, rules=NEWEST) == ["--oom-kill-step=1"]
     assert words("sbatch", "--extra=a b", "--wrap=x", rules=NEWEST) == ["--extra=a b"]
-    assert "is not known to Slurm 25.05" in refusals("sbatch", "--power=level", rules=NEWEST)[0]
+    assert "is not known to Slurm 25.11" in refusals("sbatch", "--power=level", rules=NEWEST)[0]
     assert words("sbatch", "--power=level", "--wrap=x", rules=FREE) == ["--power=level"]
 
 
 @pytest.mark.parametrize(("typed", "script"), [
-    (("-n4", "s.sh", "a"), "s.sh"), (("-n4",), ""), (("--wrap", "x"), None), (("--help",), None), (("--foo", "s.sh"), None), (("-Jx", "--", "-s"), "-s"),
+    (("-n4", "s.sh", "a"), "s.sh"), (("-n4",), ""), (("--wrap", "x"), None), (("--help",), None), (("--foo", "s.sh"), None),
+    (("-Jx", "--", "-s"), "-s"),
 ])  # fmt: skip
 def test_which_script_a_line_names(typed: tuple[str, ...], script: str | None) -> None:
     assert script_of(typed) == script

@@ -19,7 +19,7 @@ from agent_sandbox.chaperon.serve import Limits
 from agent_sandbox.chaperon.stubfile import stub_file
 from agent_sandbox.chaperon.wire import Request, Script, decode_request
 from tests.machines.copies import PYTHON
-from tests.unit.chaperon.serving import Chaperon, chaperon, wait_until
+from tests.unit.chaperon.serving import Chaperon, chaperon, shout, wait_until
 
 BYTES = bytes(range(256))
 
@@ -94,6 +94,11 @@ def test_a_script_that_cannot_be_read_is_said_to_be_as_sbatch_says_it(server: Ch
 def test_too_much_is_refused_by_the_chaperon_with_its_number(server: Chaperon) -> None:
     done = server.call("squeue", *["x" * 50] * 30_000)
     assert (done.returncode, done.stderr) == (1, b"chaperon: error: the arguments: 1530000 bytes, 1048576 are allowed\n")
+
+
+def test_garbage_that_somebody_left_without_an_end_spoils_nothing(server: Chaperon) -> None:
+    shout(server.fifos, b"garbage")
+    assert server.call("squeue", "say", "0", "here", "").stdout == b"here"
 
 
 def test_without_a_chaperon_it_says_so_at_once(server: Chaperon) -> None:

@@ -14,7 +14,7 @@ NAMES = (
 )
 # What makes Slurm read, write, run or become something outside; whoever softens one of these answers to this list.
 NEVER = {
-    "sbatch": "bb bbf container container-id context export-file get-user-env gid uid nodefile propagate clusters cluster cluster-constraint reboot x11",
+    "sbatch": "bb bbf container container-id context export-file get-user-env gid uid nodefile propagate clusters cluster-constraint reboot x11",
     "srun": "bcast container epilog prolog task-epilog task-prolog multi-prog propagate uid gid x11 nodefile bbf no-allocate",
     "sacct": "file completion batch-script env-vars group allclusters clusters",
     "squeue": "iterate clusters federation", "sinfo": "iterate clusters federation", "scontrol": "uid clusters", "scancel": "interactive clusters",
@@ -73,7 +73,7 @@ def test_files_of_a_job_never_reach_slurm_as_they_were_typed() -> None:
     assert words("sbatch", *said) == []
 
 
-@pytest.mark.parametrize("name", "srun salloc sdiag sreport strigger sattach sbcast scrontab scrun".split())
+@pytest.mark.parametrize("name", ["srun", "salloc", "sdiag", "sreport", "strigger", "sattach", "sbcast", "scrontab", "scrun"])
 def test_refused_commands_say_what_to_do_instead(name: str) -> None:
     said = refusals(name, "--anything", "x")
     assert len(said) == 1
