@@ -51,7 +51,9 @@ def _sing(pipe: int, launcher: int) -> NoReturn:
         from agent_sandbox.launcher import syscalls
 
         syscalls.prctl(syscalls.PR_SET_PDEATHSIG, signal.SIGKILL)
+        os.dup2(pipe, 3)
+        syscalls.close_from(4)  # among them the launcher's end of a pipe, by closing which it lets the guard go
         while os.getppid() == launcher:
-            os.write(pipe, bytes([signal.sigwait(FORWARDED)]))
+            os.write(3, bytes([signal.sigwait(FORWARDED)]))
     finally:
         os._exit(0)

@@ -36,11 +36,9 @@ def main() -> NoReturn:
     os.umask(orders["umask"])
     _enter(orders["cwd"])
     open_files(orders)
-    environment = dict(os.environ, PWD=orders["cwd"])
-    if "LC_CTYPE" in orders["not_given"]:
-        environment.pop("LC_CTYPE", None)  # Python sets it for itself where nothing says what the locale is
+    environment = dict(orders["environment"], PWD=orders["cwd"])
     if orders["shell"]:
-        environment = over_login(environment, orders["shell"], path_given="PATH" not in orders["not_given"])
+        environment = over_login(environment, orders["shell"], path_given=orders["path_given"])
     for number in (signal.SIGPIPE, signal.SIGXFSZ):  # which Python ignores
         signal.signal(number, signal.SIG_DFL)
     become([*interpreter(_read(script)), script, *orders["arguments"]], environment)

@@ -10,9 +10,10 @@ import signal
 
 from agent_sandbox.chaperon.answers import answer
 from agent_sandbox.chaperon.gate import Gate
+from agent_sandbox.chaperon.limits import Limits
 from agent_sandbox.chaperon.orders import unpack
 from agent_sandbox.chaperon.scheduler import Scheduler
-from agent_sandbox.chaperon.serve import Limits, Server
+from agent_sandbox.chaperon.serve import Server
 from agent_sandbox.launcher import syscalls
 from agent_sandbox.launcher.audit import Audit
 

@@ -13,10 +13,11 @@ import sys
 
 from agent_sandbox.chaperon.envelope import read_data, unpack_variables
 from agent_sandbox.chaperon.export import choose, without_the_other_jail
-from agent_sandbox.chaperon.inside import ORDERS, SCRIPT, interpreter
+from agent_sandbox.chaperon.inside import DEFAULT_PATH, ORDERS, SCRIPT, interpreter
 from agent_sandbox.chaperon.outputs import files_of, names_of
 from agent_sandbox.config.errors import UserError
 from agent_sandbox.config.record import replace
+from agent_sandbox.launcher.view import Kind, Mount, View, in_order
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from agent_sandbox.chaperon.export import Chosen
     from agent_sandbox.launcher.handover import Guard
     from agent_sandbox.launcher.launch import Case
-    from agent_sandbox.launcher.policy import Host
+    from agent_sandbox.launcher.policy import Host, Policy
 else:
     import _signal as signal
 
@@ -139,28 +140,40 @@ def open_case(job: Job) -> Case:
         request=Request(word="", command=(host.python, "-I", "-S", host.package + INSIDE), settings={}, project=job.project),
         host=replace(host, cwd=project.real, environment=environment_of(job, chosen, os.environ)), disk=disk, places=places, project=project,
         settings=load_session(where, dict(job.settings)), session=sessions.new_name(),
-        files=((SCRIPT, job.script), (ORDERS, orders_for(job, host, chosen))),
+        files=((SCRIPT, job.script),), finish=lambda policy: with_orders(policy, orders_for(job, host, chosen)),
     )  # fmt: skip
 
 
 def environment_of(job: Job, chosen: Chosen, given: Mapping[str, str]) -> dict[str, str]:
     """The agent's choice, and over it what Slurm and the site say of this job."""
     of_the_job = {name: value for name, value in given.items() if name not in OURS}
+    export = "" if (job.export or "all").lower() == "all" else job.export
     asked = {
-        "SLURM_SUBMIT_DIR": job.submit_directory, "SLURM_EXPORT_ENV": job.export, "SLURM_GET_USER_ENV": "1" if chosen.login else "",
+        "SLURM_SUBMIT_DIR": job.submit_directory, "SLURM_EXPORT_ENV": export, "SLURM_GET_USER_ENV": "1" if chosen.login else "",
         "SLURM_OPEN_MODE": job.open_mode[:1],
     }  # fmt: skip
     return {**chosen.values, **of_the_job, **{name: value for name, value in asked.items() if value}}
 
 
-def orders_for(job: Job, host: Host, chosen: Chosen) -> bytes:
+def orders_for(job: Job, host: Host, chosen: Chosen) -> dict[str, object]:
     """What `inside.py` is to do. Slurm's own variables are read here, where the agent's cannot stand in for them."""
     files = files_of(job.files, names_of(os.environ, host.user, job.name), job.cwd)
-    return marshal.dumps({
-        "cwd": job.cwd, "umask": job.umask, "input": files.input, "output": files.output, "error": files.error, "append": job.open_mode == "append",
-        "arguments": job.arguments, "shell": host.shell if chosen.login else "",
-        "not_given": [name for name in ("PATH", "LC_CTYPE") if name not in chosen.values],
-    })  # fmt: skip
+    return {
+        "cwd": job.cwd, "umask": job.umask, "input": files.input, "output": files.output, "error": files.error,
+        "append": job.open_mode == "append", "arguments": job.arguments, "shell": host.shell if chosen.login else "",
+        "path_given": "PATH" in chosen.values,
+    }  # fmt: skip
+
+
+def with_orders(policy: Policy, orders: dict[str, object]) -> Policy:
+    """The variables that were let through go along as data: until the job's own files are open, stderr is the forced log, and no
+    library that they name shall be loaded by then."""
+    own = f"{policy.rooms.own}/{ORDERS}"
+    content = marshal.dumps({**orders, "environment": policy.environment.values})
+    file = Mount(path=own, kind=Kind.FILE, content=content, origin="agent-sandbox")
+    bare = {name: value for name, value in policy.environment.values.items() if name.startswith("AGENT_SANDBOX")}
+    environment = replace(policy.environment, values={**bare, "PATH": DEFAULT_PATH, "LC_CTYPE": "C.UTF-8"})
+    return replace(policy, environment=environment, view=View(mounts=in_order([*policy.view.mounts, file])))
 
 
 def read_variables(path: str) -> dict[str, str]:

@@ -13,55 +13,37 @@ import signal
 import time
 from collections import deque
 
-from agent_sandbox.chaperon.command import Command, finished
-from agent_sandbox.chaperon.poller import READ, WRITE, Poller
-from agent_sandbox.chaperon.scheduler import Process
+from agent_sandbox.chaperon.poller import READ, Poller
 from agent_sandbox.chaperon.talk import PIECE, Talk
-from agent_sandbox.chaperon.wire import ERR, OUT, Reply, Want, WireError, encode_output, encode_reply, encode_want, refused
+from agent_sandbox.chaperon.wire import Want, WireError, encode_reply, encode_want, refused
+from agent_sandbox.chaperon.work import Work
 from agent_sandbox.config.errors import UserError
-from agent_sandbox.config.record import record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from agent_sandbox.chaperon.command import Handler, Step
+    from agent_sandbox.chaperon.command import Handler
     from agent_sandbox.chaperon.gate import Gate
+    from agent_sandbox.chaperon.limits import Limits
     from agent_sandbox.chaperon.orders import Orders
     from agent_sandbox.chaperon.scheduler import Scheduler
+    from agent_sandbox.chaperon.wire import Reply
     from agent_sandbox.launcher.audit import Audit
 
 NAME = "chaperon"
 NONSENSE = 100  # things that are no request, of one session, that are noted
-PIECES = 256  # of output that are still taken after the end of a program
-
-
-@record
-class Limits:
-    talks: int = 256  # with the two next ones: fewer descriptors than the usual 1,024
-    running: int = 64
-    lasting: int = 64
-    big: int = 8  # requests of more than one piece in memory
-    waiting: int = 32 << 20  # bytes of answers that were not taken, all together: above it nothing new is started
-    ahead: int = 256 << 10  # bytes of live output that one stub has not taken
-    idle: float = 10.0  # seconds without progress of a request
-    whole: float = 30.0  # seconds for all of it
-    stall: float = 60.0  # seconds without progress of an answer
-    pressed: float = 3.0  # instead of both, when all places are taken
-    tick: float = 1.0
-    sweep: float = 30.0
-    drain: float = 5.0  # seconds for what is being submitted when the session ends
 
 
 class Server:
     def __init__(self, orders: Orders, gate: Gate, scheduler: Scheduler, audit: Audit, answer: Handler, limits: Limits) -> None:
         self._orders, self._gate, self._scheduler, self._audit, self._answer, self._limits = orders, gate, scheduler, audit, answer, limits
         self._poller = Poller()
+        self._work = Work(self._poller, scheduler, limits, self._guarded, self._forget_request, self._done)
         self._names: deque[str] = deque()  # announced, and not admitted yet
         self._talks: set[Talk] = set()
         self._ready: deque[Talk] = deque()  # whole requests
         self._held: deque[Talk] = deque()  # long requests that wait to be read
-        self._running: dict[int, Talk] = {}
         self._big = self._nonsense = 0
         self._swept = self._looked = time.monotonic()
         self._stopping = False
@@ -96,7 +78,7 @@ class Server:
         self._poller.drop(self._gate.ask)
         self._scheduler.close()
         until = time.monotonic() + self._limits.drain
-        while time.monotonic() < until and any(not talk.process.command.live for talk in self._running.values() if talk.process):
+        while time.monotonic() < until and self._work.changes_something():
             self._poller.turn(0.05)
         for talk in list(self._talks):
             talk.close()
@@ -105,9 +87,7 @@ class Server:
         """A child ended, or we are to end."""
         if signal.SIGTERM in os.read(wake, 4096):
             self._stopping = True
-        for process in self._scheduler.reap():
-            if talk := self._running.get(process.pid):
-                self._guarded(talk, self._on_exit, talk, process)
+        self._work.reap()
 
     # Who comes
 
@@ -171,7 +151,7 @@ class Server:
     def _start_ready(self) -> bool:
         """True = something was begun, so there may be places again."""
         begun = False
-        while self._ready and self._count(lasting=False) < self._limits.running and self._unsaid() < self._limits.waiting:
+        while self._ready and self._work.count(lasting=False) < self._limits.running and self._unsaid() < self._limits.waiting:
             talk = self._ready.popleft()
             if not talk.closed:
                 self._guarded(talk, self._begin, talk)
@@ -180,91 +160,14 @@ class Server:
 
     def _begin(self, talk: Talk) -> None:
         assert talk.request
-        self._take(talk, self._answer(talk.request, self._orders))
+        self._work.take(talk, self._answer(talk.request, self._orders))
 
-    def _take(self, talk: Talk, step: Step) -> None:
-        """One step after the other, until one has to be waited for."""
-        while isinstance(step, Command):
-            if step.lasting and self._count(lasting=True) >= self._limits.lasting:
-                step = refused(talk.name, f"{self._limits.lasting} commands of this session wait already; end one of them first")
-                break
-            talk.say(encode_output(OUT, step.first))
-            started = self._scheduler.start(step)
-            if isinstance(started, Process):
-                self._watch(talk, started)
-                return
-            step = finished(step, started)
+    def _done(self, talk: Talk, step: Reply | Want) -> None:
         if isinstance(step, Want):
             self._end(talk, encode_want(step))
         else:
             self._note(talk, step)
             self._end(talk, encode_reply(step))
-
-    def _watch(self, talk: Talk, process: Process) -> None:
-        talk.process = process
-        self._running[process.pid] = talk
-        if process.stdin >= 0:
-            self._poller.watch(process.stdin, WRITE, lambda _: self._guarded(talk, self._feed, talk, process))
-        else:
-            self._forget_request(talk)
-        self._listen(talk, process)
-        if talk.closed and process.command.live:
-            self._give_up(process)
-
-    def _listen(self, talk: Talk, process: Process) -> None:
-        for handle in process.outputs():
-            self._poller.watch(handle, READ, lambda _, handle=handle: self._guarded(talk, self._read, talk, process, handle))  # type: ignore[misc]
-
-    def _feed(self, talk: Talk, process: Process) -> None:
-        handle = process.stdin
-        if process.feed():
-            self._poller.drop(handle)
-            process.close_input()
-            self._forget_request(talk)
-
-    def _read(self, talk: Talk, process: Process, handle: int) -> bool:
-        """One piece; False = there is none now."""
-        piece = process.read(handle)
-        if piece is None:
-            self._poller.drop(handle)
-            process.close_output(handle)
-        elif not process.command.live:
-            process.keep(piece, is_error=handle == process.err)
-        elif piece:
-            talk.say(encode_output(ERR if handle == process.err else OUT, piece))
-            self._hold_back(talk, process)
-        if not process.outputs() and process.code is not None and talk.process is process:
-            self._finish(talk, process)
-        return bool(piece)
-
-    def _hold_back(self, talk: Talk, process: Process) -> None:
-        """A stub that does not take its output makes the program wait, as a pipe between the two would."""
-        if talk.unsaid > self._limits.ahead:
-            for handle in process.outputs():
-                self._poller.drop(handle)
-
-    def _on_exit(self, talk: Talk, process: Process) -> None:
-        """What it said last is in its pipes; what somebody else holds open after it has ended is not waited for."""
-        process.until = time.monotonic() + self._limits.stall
-        for handle in process.outputs():
-            for _ in range(PIECES):
-                if talk.unsaid > self._limits.ahead or not self._read(talk, process, handle):
-                    break
-        if talk.process is process and talk.unsaid <= self._limits.ahead:
-            self._finish(talk, process)
-
-    def _finish(self, talk: Talk, process: Process) -> None:
-        self._release(talk, process)
-        self._take(talk, finished(process.command, process.result()))
-
-    def _release(self, talk: Talk, process: Process) -> None:
-        talk.process = None
-        self._running.pop(process.pid, None)
-        for handle in (process.stdin, *process.outputs()):
-            if handle >= 0:
-                self._poller.drop(handle)
-        process.close()
-        self._forget_request(talk)
 
     # How it ends
 
@@ -280,7 +183,7 @@ class Server:
             talk.close()
             self._leave(talk)
         elif talk.process:
-            self._listen(talk, talk.process)
+            self._work.listen(talk, talk.process)
 
     def _on_gone(self, talk: Talk) -> None:
         """A request that had not begun is dropped; what changes something runs to its end, and is recorded."""
@@ -289,10 +192,7 @@ class Server:
             self._forget_request(talk)
             self._leave(talk)
         elif talk.process.command.live:
-            self._give_up(talk.process)
-
-    def _give_up(self, process: Process) -> None:
-        process.stop(time.monotonic())
+            self._work.give_up(talk.process)
 
     def _leave(self, talk: Talk) -> None:
         self._talks.discard(talk)
@@ -315,9 +215,7 @@ class Server:
             self._fail(talk, "something went wrong in the chaperon; nothing was done, or `squeue` shows it")
 
     def _fail(self, talk: Talk, problem: str) -> None:
-        if talk.process:
-            talk.process.signal(signal.SIGKILL)
-            self._release(talk, talk.process)
+        self._work.kill(talk)
         talk.refuse()
         reply = refused(talk.name or NAME, *problem.splitlines())
         self._nonsense += not talk.name
@@ -339,26 +237,17 @@ class Server:
         limits, quiet = self._limits, now - talk.progress
         idle, stall = (limits.pressed, limits.pressed) if pressed else (limits.idle, limits.stall)
         if talk.process and talk.process.until is not None and now > talk.process.until:
-            self._out_of_time(talk, talk.process, now)
+            self._work.out_of_time(talk, talk.process, now)
         elif talk.receiving and talk not in self._held and (quiet > idle or now - talk.started > limits.whole):
             raise WireError("the rest of the request did not come in time")
         elif talk.unsaid and quiet > stall:
             self._on_gone(talk)
-
-    def _out_of_time(self, talk: Talk, process: Process, now: float) -> None:
-        if process.code is None:
-            process.stop(now)
-        else:
-            self._finish(talk, process)
 
     def _sweep(self) -> None:
         try:
             self._gate.sweep()
         except OSError:  # the directory is gone
             pass
-
-    def _count(self, *, lasting: bool) -> int:
-        return sum(talk.process.command.lasting is lasting for talk in self._running.values() if talk.process)
 
     def _unsaid(self) -> int:
         return sum(talk.unsaid for talk in self._talks)

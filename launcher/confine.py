@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import NoReturn
 
-    from agent_sandbox.launcher.plan import Domain, PathRule, Plan, Room
+    from agent_sandbox.launcher.plan import Domain, PathRule, Plan
     from agent_sandbox.launcher.supervisor.supervisor import Supervisor
 
 STANDARD_FILES = (0, 1, 2)
@@ -35,9 +35,8 @@ FAILED = 125
 def become(plan: Plan, status: int, environment: dict[str, str], ready: Callable[[], object]) -> None:
     """Never returns: ends with the command's exit code."""
     domain = plan.domain
-    assert domain is not None and plan.room is not None
+    assert domain is not None
     refuse_datagrams()
-    make_room(plan.room)
     ruleset = make_ruleset(domain)
     enter_outer_domain(domain)
     report, listener = os.pipe()
@@ -60,22 +59,6 @@ def refuse_datagrams() -> None:
         if kind not in CONNECTED_TYPES:
             name = ("input", "output", "error output")[number]
             raise StageError(f"the standard {name} is a datagram socket, and leads out of the jail: give a pipe or a file instead")
-
-
-def make_room(room: Room) -> None:
-    mask = os.umask(0o077)
-    try:
-        for path in room.directories:
-            os.mkdir(path, 0o700)
-        for path, target in room.links:
-            os.symlink(target, path)
-        for path, content in room.files:
-            with open(path, "xb") as file:
-                file.write(content)
-    except OSError as error:
-        raise StageError(f"{room.path}: the session's own directory cannot be made: {error.strerror}")
-    finally:
-        os.umask(mask)
 
 
 def make_ruleset(domain: Domain) -> int:

@@ -14,7 +14,6 @@ import signal
 from agent_sandbox.config.record import replace
 from agent_sandbox.launcher.backends.bwrap import GROUP_SIGNALS
 from agent_sandbox.launcher.backends.firejail import INPUT_FD, ORDERS_FD, PIN, PROFILE_FD, check_path
-from agent_sandbox.launcher.confine import make_room
 from agent_sandbox.launcher.plan import Data
 from agent_sandbox.launcher.say import say
 from agent_sandbox.launcher.stage import StageError, place_files, set_signals
@@ -33,9 +32,8 @@ NAMESPACES = ("pid", "mnt", "ipc")
 
 def become(plan: Plan, status: int, environment: dict[str, str], ready: Callable[[], object]) -> None:
     """Returns only by an exception."""
-    assert plan.inner is not None and plan.room is not None
+    assert plan.inner is not None
     refuse_in_user_namespace()
-    make_room(plan.room)
     hidden = tuple(other_entries(plan.inner.shown))
     lines = tuple(profile(plan, hidden))
     orders = marshal.dumps(orders_for(plan, hidden, lines))

@@ -19,6 +19,7 @@ from agent_sandbox.launcher.handover import SIZE
 from agent_sandbox.launcher.orders import unpack
 from agent_sandbox.launcher.probe import find_program
 from agent_sandbox.launcher.processes import end_children
+from agent_sandbox.launcher.room import make_room
 from agent_sandbox.launcher.session import close_session, make_session
 from agent_sandbox.launcher.status import tell
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
     from agent_sandbox.launcher.orders import Orders
     from agent_sandbox.launcher.plan import Plan
+    from agent_sandbox.launcher.policy import Helper
 
 FAILED = 125
 GRACE = 5.0  # seconds between asking the command to end and ending it
@@ -86,14 +88,37 @@ def _log_the_end(orders: Orders) -> None:
 def _guard_jail(orders: Orders, status: int, launcher: int, hear: int) -> int:
     guard = os.getpid()
     make_session(orders.session)
+    if orders.plan.room:
+        make_room(orders.plan.room)
+    doors = [_open_door(helper) for helper in orders.plan.helpers]
     jail = os.fork()
     if jail == 0:
         _become_backend(orders.plan, status, guard, hear)
     os.close(hear)
+    for helper, door in zip(orders.plan.helpers, doors, strict=True):
+        _start_helper(helper, door, guard)
     os.setsid()
     code = _wait(jail, launcher, status, orders.plan)
     processes.kill(launcher, signal.SIGCONT)  # it may have stopped together with the command
     return code
+
+
+def _open_door(helper: Helper) -> int:
+    """Before the jail starts, so that whoever comes early finds somebody there; for writing too, so that it never ends."""
+    os.mkfifo(helper.door, 0o600)
+    return os.open(helper.door, os.O_RDWR | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+
+
+def _start_helper(helper: Helper, door: int, guard: int) -> None:
+    """Beside the jail, which it does not hold up: what it needs is loaded in its own process."""
+    if os.fork() == 0:
+        try:
+            from importlib import import_module
+
+            import_module(helper.module).run(helper.orders, door, guard)
+        finally:
+            os._exit(FAILED)
+    os.close(door)
 
 
 def _become_backend(plan: Plan, status: int, guard: int, hear: int) -> None:

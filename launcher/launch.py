@@ -16,6 +16,7 @@ from agent_sandbox.launcher import session as sessions
 from agent_sandbox.launcher.aftermath import look_again, remember
 from agent_sandbox.launcher.audit import Audit, Log
 from agent_sandbox.launcher.backends.choose import check_gaps, choose
+from agent_sandbox.launcher.helpers import attach_helpers
 from agent_sandbox.launcher.orders import Orders
 from agent_sandbox.launcher.own import SUMMARY
 from agent_sandbox.launcher.probe import Disk, printable, read_host, read_kernel, read_yama
@@ -30,7 +31,7 @@ from agent_sandbox.launcher.view import Carving, Kind, Mount, View, in_order
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from agent_sandbox.config.settings import Settings
     from agent_sandbox.launcher.backends.choose import Choice
@@ -59,6 +60,7 @@ class Case:
     settings: Settings
     session: str  # its name
     files: tuple[tuple[str, bytes], ...] = ()  # beside the summary, in the jail's own place: name and content
+    finish: Callable[[Policy], Policy] | None = None  # the last word on a policy before it becomes a plan
 
 
 @record
@@ -105,7 +107,9 @@ def decide(case: Case, guard: Guard | None = None) -> Decision:
     command = case.request.command or (case.host.shell,)
     check_command(command, policy, case.disk)
     check_size(command, policy)
+    policy = attach_helpers(policy, case, backend.name)
     policy = with_summary(policy, case, backend.name, gaps)
+    policy = case.finish(policy) if case.finish else policy
     plan = backend.plan(policy, host, command)
     if backend.name == "bwrap":
         started = wrap_command(command, host, case.disk, plan.stage.ignored_signals, ignored_at_start())

@@ -7,7 +7,7 @@ import marshal
 from agent_sandbox.config.record import record, replace
 from agent_sandbox.launcher.audit import Log
 from agent_sandbox.launcher.plan import Cover, Data, Domain, Held, Inner, PathRule, Plan, Room, Stage
-from agent_sandbox.launcher.policy import Limits
+from agent_sandbox.launcher.policy import Helper, Limits
 from agent_sandbox.launcher.session import Session
 from agent_sandbox.launcher.view import Carve, Carving
 
@@ -26,7 +26,7 @@ class Orders:
 def pack(orders: Orders) -> bytes:
     plan, stage, domain = orders.plan, orders.plan.stage, orders.plan.domain
     parts: Any = (
-        _fields(replace(plan, stage=None, domain=None, room=None, inner=None, data=())),
+        _fields(replace(plan, stage=None, domain=None, room=None, inner=None, helpers=(), data=())),
         [_fields(one) for one in plan.data],
         _fields(replace(stage, carves=(), held=(), covers=(), limits=None, ignored_signals=tuple(map(int, stage.ignored_signals)))),
         [{**_fields(one), "carving": one.carving.value} for one in stage.carves],
@@ -36,6 +36,7 @@ def pack(orders: Orders) -> bytes:
         domain and _pack_domain(domain),
         plan.room and _fields(plan.room),
         plan.inner and _fields(plan.inner),
+        [_fields(one) for one in plan.helpers],
         _fields(orders.session),
         _fields(orders.log),
     )  # fmt: skip
@@ -43,7 +44,7 @@ def pack(orders: Orders) -> bytes:
 
 
 def unpack(packed: bytes) -> Orders:
-    plan, data, stage, carves, held, covers, limits, domain, room, inner, session, log = marshal.loads(packed)
+    plan, data, stage, carves, held, covers, limits, domain, room, inner, helpers, session, log = marshal.loads(packed)
     whole_stage = Stage(**{
         **stage, "held": tuple(Held(**one) for one in held), "covers": tuple(Cover(**one) for one in covers), "limits": Limits(**limits),
         "carves": tuple(Carve(**{**one, "carving": Carving(one["carving"])}) for one in carves),
@@ -51,6 +52,7 @@ def unpack(packed: bytes) -> Orders:
     whole = Plan(**{
         **plan, "stage": whole_stage, "data": tuple(Data(**one) for one in data),
         "domain": domain and _unpack_domain(domain), "room": room and Room(**room), "inner": inner and Inner(**inner),
+        "helpers": tuple(Helper(**one) for one in helpers),
     })  # fmt: skip
     return Orders(plan=whole, session=Session(**session), log=Log(**log))
 

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Protocol
 
-    from agent_sandbox.launcher.policy import Gap, Host, Limits, Policy, Shape
+    from agent_sandbox.launcher.policy import Gap, Helper, Host, Limits, Policy, Shape
     from agent_sandbox.launcher.supervisor.allowed import Allowed
     from agent_sandbox.launcher.view import Carve
 
@@ -46,7 +46,8 @@ class Cover:
     """A file of ours over one of the host's, put there by us: bwrap looks for it by path again and again, and it may be replaced meanwhile."""
 
     path: str
-    word: int  # where the options name it: three words from here on
+    word: int  # where the options name it: five words from here on
+    executable: bool = False
 
 
 @record
@@ -70,7 +71,7 @@ class Room:
     path: str
     directories: tuple[str, ...]  # parents first, the room itself among them
     links: tuple[tuple[str, str], ...]  # where, and what it says
-    files: tuple[tuple[str, bytes], ...]
+    files: tuple[tuple[str, bytes, bool], ...]  # where, what, and whether it is a program
 
 
 @record
@@ -129,6 +130,7 @@ class Plan:
     data: tuple[Data, ...] = ()
     domain: Domain | None = None
     room: Room | None = None
+    helpers: tuple[Helper, ...] = ()
     inner: Inner | None = None
 
     @property

@@ -166,6 +166,16 @@ class Limits:
 
 
 @record
+class Helper:
+    """A process of ours outside the jail that serves it while it lives."""
+
+    module: str  # whose `run(orders, door, guard)` is its life
+    orders: bytes
+    place: str  # a directory in the session's room that the jail can write
+    door: str  # a FIFO in it, held open from before the jail starts
+
+
+@record
 class Policy:
     """What will be true inside."""
 
@@ -185,6 +195,7 @@ class Policy:
     accepted: tuple[str, ...]
     sockets: tuple[str, ...] = ()  # unix sockets of services outside that can be reached
     log_denials: bool = False
+    helpers: tuple[Helper, ...] = ()
     weaknesses: tuple[Gap, ...] = ()  # gaps of the policy itself, whatever the backend
     notes: tuple[str, ...] = ()
 

@@ -52,6 +52,12 @@ def new_name() -> str:
     return f"{os.getpid()}-{started(os.getpid())}-{os.urandom(8).hex()}"
 
 
+def id_of(name: str) -> str:
+    """As people and logs call it."""
+    pid, _, random = name.split("-")
+    return f"{random[:8]}{pid}"
+
+
 def room_of(name: str) -> str:
     """In /tmp, where there is as much space as anybody gets; known by the session's name, so that it can be swept; short, since
     programs put sockets below it, whose paths have 107 bytes."""
@@ -60,7 +66,7 @@ def room_of(name: str) -> str:
 
 def name_session(uid: int, name: str, facts: dict[str, Plain], *, has_room: bool) -> Session:
     """Nothing is made yet."""
-    session_id = f"{name.rpartition('-')[2][:8]}{os.getpid()}"
+    session_id = id_of(name)
     text = dumps({"id": session_id, "pid": os.getpid(), **facts}) + "\n"
     room = room_of(name) if has_room else ""
     return Session(id=session_id, directory=f"{base_directory(uid)}/{name}", text=text, room=room)

@@ -18,7 +18,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from agent_sandbox.launcher.plan import Held, Plan, Stage
+    from agent_sandbox.launcher.plan import Cover, Held, Plan, Stage
     from agent_sandbox.launcher.policy import Limits
     from agent_sandbox.launcher.view import Carve
 
@@ -28,7 +28,7 @@ RLIMITS = {
 }  # fmt: skip
 
 
-COVER_WORDS = 3  # `--ro-bind-data`, a number, a path
+COVER_WORDS = 5  # `--perms`, a mode, `--ro-bind-data`, a number, a path
 TRIES = 50
 
 
@@ -166,22 +166,22 @@ def cover_files(plan: Plan, shelf: Shelf) -> frozenset[int]:
     """Files of ours over the host's, which bwrap's bind of the directory carries along: the options that are done with."""
     contents = {one.label: one.content for one in plan.data}
     try:
-        done = [cover.word for number, cover in enumerate(plan.stage.covers) if _cover(cover.path, contents[cover.path], number, shelf.handle())]
+        done = [cover.word for number, cover in enumerate(plan.stage.covers) if _cover(cover, contents[cover.path], number, shelf.handle())]
     except OSError as error:
-        raise StageError(f"the accounts cannot be covered: {error.strerror}")
+        raise StageError(f"files of the system cannot be covered: {error.strerror}")
     return frozenset(word + more for word in done for more in range(COVER_WORDS))
 
 
-def _cover(path: str, content: bytes, number: int, shelf: int) -> bool:
+def _cover(cover: Cover, content: bytes, number: int, shelf: int) -> bool:
     """Whoever adds an account replaces the file by another one: then once more, on that. A link is left to bwrap, which follows it."""
     name = f"cover-{number}"
-    handle = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644, dir_fd=shelf)
-    os.fchmod(handle, 0o644)
+    handle = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600, dir_fd=shelf)
     os.write(handle, content)
+    os.fchmod(handle, 0o755 if cover.executable else 0o644)
     os.close(handle)
     for _ in range(TRIES):
         try:
-            _attach_file(name, path, shelf)
+            _attach_file(name, cover.path, shelf)
             return True
         except OSError as error:
             if error.errno == errno.ELOOP:

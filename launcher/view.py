@@ -32,6 +32,7 @@ class Mount:
     access: Access = Access.READ
     target: str = ""  # of a link
     content: bytes = b""  # of a file
+    executable: bool = False  # the file is a program
     movable: bool = False  # somebody but root could put something else in its place: to be bound by an open file
     optional: bool = False  # one of many found by listing: may be gone by the time it is mounted
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import signal
 
 from agent_sandbox.launcher.backends.filters import base_filters
+from agent_sandbox.launcher.backends.rooms import places_of_helpers
 from agent_sandbox.launcher.own import USUAL
 from agent_sandbox.launcher.plan import Cover, Data, Held, Plan, Stage
 from agent_sandbox.launcher.policy import Access, Gap, Masking, Property, Rooms, Shape
@@ -58,6 +59,7 @@ class Bwrap:
         return Plan(
             backend=self.name, program=host.bwrap, command=tuple(command), data=data,
             words=("--args", str(OPTIONS_FD), "--"), options=options, options_fd=OPTIONS_FD, status_fd=STATUS_FD,
+            room=places_of_helpers(policy), helpers=policy.helpers,
             stage=Stage(
                 carves=policy.carves, held=tuple(_held(policy, options)), covers=tuple(_covers(options)), limits=policy.limits,
                 most_user_namespaces=None if policy.syscalls.nested else _own_user_namespaces(host),
@@ -130,7 +132,9 @@ def _held(policy: Policy, options: tuple[str, ...]) -> Iterator[Held]:
 
 def _covers(options: tuple[str, ...]) -> Iterator[Cover]:
     end = options.index("--chdir")  # after it come only variables
-    yield from (Cover(path=options[word + 2], word=word) for word in range(end - 2) if options[word] == "--ro-bind-data")
+    for word in range(end - 4):
+        if options[word] == "--perms" and options[word + 2] == "--ro-bind-data":
+            yield Cover(path=options[word + 4], word=word, executable=options[word + 1] == "0700")
 
 
 def _filter_options(data: tuple[Data, ...]) -> Iterator[str]:
@@ -151,7 +155,8 @@ def _mount(mount: Mount, files: dict[str, str], below_bind: bool) -> tuple[str, 
         case Kind.LINK:
             return ("--symlink", mount.target, path)
         case Kind.FILE:
-            return ("--ro-bind-data", files[path], path) if below_bind else ("--perms", "0600", "--file", files[path], path)
+            how = "--ro-bind-data" if below_bind else "--file"
+            return ("--perms", "0700" if mount.executable else "0600", how, files[path], path)
         case Kind.MASK:
             return ("--perms", "0000", "--tmpfs", path)
         case Kind.DEVICE:

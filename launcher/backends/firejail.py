@@ -64,7 +64,7 @@ class Firejail:
                 limits=policy.limits, ignored_signals=(), scope_signals=host.landlock >= SCOPES_ABI,
                 scope_abstract_sockets=policy.network.mode == "open" and host.landlock >= SCOPES_ABI,
             ),
-            room=furnish(policy), inner=_inner(policy, host),
+            room=furnish(policy), inner=_inner(policy, host), helpers=policy.helpers,
         )  # fmt: skip
 
 

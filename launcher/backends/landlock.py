@@ -53,7 +53,7 @@ class Landlock:
     def plan(self, policy: Policy, host: Host, command: Sequence[str]) -> Plan:
         return Plan(
             backend=self.name, command=tuple(command), stage=Stage(limits=policy.limits, ignored_signals=()),
-            domain=_domain(policy, host), room=furnish(policy),
+            domain=_domain(policy, host), room=furnish(policy), helpers=policy.helpers,
         )  # fmt: skip
 
 

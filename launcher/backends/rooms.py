@@ -14,15 +14,25 @@ if TYPE_CHECKING:
     from agent_sandbox.launcher.view import Mount
 
 
+def places_of_helpers(policy: Policy) -> Room | None:
+    """All that a backend needs that can mount the rest."""
+    places = tuple(helper.place for helper in policy.helpers)
+    if not places:
+        return None
+    room = places[0].rpartition("/")[0]
+    return Room(path=room, directories=(room, *places), links=(), files=())
+
+
 def furnish(policy: Policy) -> Room:
     """Parents first. In the room nothing lies below a link: what is granted below a grant comes with it."""
     rooms = policy.rooms
-    directories = dict.fromkeys((rooms.session, rooms.own, *(place for place in (rooms.home, rooms.tmp) if is_below(place, rooms.session))))
+    own = (place for place in (rooms.home, rooms.tmp) if is_below(place, rooms.session))
+    directories = dict.fromkeys((rooms.session, rooms.own, *own, *(helper.place for helper in policy.helpers)))
     links: dict[str, str] = {}
-    files: dict[str, bytes] = {}
+    files: dict[str, tuple[bytes, bool]] = {}
     for mount in policy.view.mounts:
         place = place_of(mount.path, policy)
-        if not place or any(parent in links for parent in way_to(place)):
+        if not place or place in directories or any(parent in links for parent in way_to(place)):
             continue
         for parent in reversed(way_to(place)[1:]):
             if is_below(parent, rooms.session):
@@ -30,10 +40,11 @@ def furnish(policy: Policy) -> Room:
         if mount.kind == Kind.SCRATCH:
             directories.setdefault(place)
         elif mount.kind == Kind.FILE:
-            files[place] = mount.content
+            files[place] = (mount.content, mount.executable)
         else:
             links[place] = _target(mount)
-    return Room(path=rooms.session, directories=tuple(directories), links=tuple(links.items()), files=tuple(files.items()))
+    written = tuple((path, *file) for path, file in files.items())
+    return Room(path=rooms.session, directories=tuple(directories), links=tuple(links.items()), files=written)
 
 
 def place_of(path: str, policy: Policy) -> str:

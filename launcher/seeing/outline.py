@@ -44,4 +44,4 @@ def right_of(rule: PathRule) -> str:
 def _room(room: Room) -> Iterator[str]:
     yield from (f"makes   {printable(path)}/" for path in room.directories)
     yield from (f"links   {printable(path)} -> {printable(target)}" for path, target in room.links)
-    yield from (f"writes  {printable(path)}" for path, _ in room.files)
+    yield from (f"writes  {printable(path)}" for path, *_ in room.files)

@@ -76,7 +76,7 @@ class Envelopes:
         return int(done.stdout)
 
     def wait(self, job: int, output: str = "") -> Ended:
-        shown = self.slurm.wait(job)
+        shown = self.slurm.wait(job, 15)
         path = self.jail.project / (output or f"slurm-{job}.out")
         return Ended(id=job, shown=shown, out=text_of(path), log=text_of(self.place / f"{job}.log"))
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
-from agent_sandbox.chaperon.outputs import Files
+from agent_sandbox.chaperon.envelope import read_data
 from tests.escapes.backends import BACKENDS
 from tests.machines import users
 from tests.machines.jail import Jail
@@ -15,7 +16,8 @@ from tests.machines.slurm.keeper import wait_for
 from tests.slurm.envelopes import Envelopes, text_of
 
 SECRET = "PRIVATE KEY hunter2"
-NOTHING = Files(input="", output="", error="")
+# Of the job's own number, or ours to say: SLURM_CONF is of no use inside, and the tools of the jail come at the end of PATH.
+OTHERWISE = {"PATH", "SLURM_JOB_NAME", "SLURM_JOB_ID", "SLURM_JOBID", "SLURM_TASK_PID", "SLURM_CONF", "MAIL", "_", "TERM", "SHLVL"}
 
 
 @pytest.fixture
@@ -34,7 +36,7 @@ def test_a_job_runs_in_the_jail(envelopes: Envelopes) -> None:
     jail = envelopes.jail
     script, outside = reaches_out(jail), jail.user.home / "outside"
     control = envelopes.wait(envelopes.directly(script))
-    assert (control.out.splitlines()[:2], outside.exists()) == (["inside=", SECRET + "ended"], True) or SECRET in control.out
+    assert (SECRET in control.out, outside.exists()) == (True, True)
     outside.unlink()
     done = envelopes.run(script)
     assert (done.shown["JobState"], done.code) == ("COMPLETED", "0:0"), done.log
@@ -50,14 +52,14 @@ def test_a_job_runs_in_the_jail(envelopes: Envelopes) -> None:
         ('#!/bin/bash\necho $# "$@"\n', "3 a b  c $HOME\n"),
         ("#!/usr/bin/python3\nimport sys\nprint(sys.argv[1:])\n", "['a', 'b  c', '$HOME']\n"),
         ("#!/usr/bin/env python3\nimport sys\nprint(sys.argv[2])\n", "b  c\n"),
-        ('#!/usr/bin/perl -w\nprint "$^W @ARGV\\n"; my $x; print $x . "\\n"', "1 a b  c $HOME\nUse of uninitialized"),
-        ("#! /bin/sh -eu \necho $-; false; echo no\n", "eu\n"),
+        ('#!/usr/bin/perl -w\nprint "$^W @ARGV\\n";\n', "1 a b  c $HOME\n"),
+        ("#! /bin/sh -eu \necho ran; false; echo on\n", "ran\n"),
     ],
     ids=["bash", "python", "env", "perl", "options"],
 )
 def test_the_first_line_and_the_arguments_count(envelopes: Envelopes, script: str, said: str) -> None:
     done = envelopes.run(envelopes.job(script, arguments=("a", "b  c", "$HOME")))
-    assert done.out.startswith(said), (done.out, done.log)
+    assert done.out == said, done.log
 
 
 @pytest.mark.parametrize(
@@ -97,7 +99,7 @@ def test_export_gives_what_sbatch_gives(envelopes: Envelopes, export: str | None
     own = {"AGENT_SANDBOX": "1", "TMPDIR": "/tmp", "PWD": str(envelopes.jail.project)}
     assert {name: ours.pop(name, None) for name in own} == own
     differ = {name: (ours.get(name), theirs.get(name)) for name in ours.keys() | theirs.keys() if ours.get(name) != theirs.get(name)}
-    assert differ.keys() <= {"PATH", "SLURM_JOB_NAME", "SLURM_JOB_ID", "SLURM_JOBID", "SLURM_TASK_PID", "SLURM_CONF", *own, "MAIL", "_", "TERM"}, differ
+    assert differ.keys() <= OTHERWISE | own.keys(), differ
     assert ours["PATH"].removesuffix(":/run/agent-sandbox/bin") == theirs["PATH"]
     assert "SLURM_CONF" not in ours
 
@@ -133,10 +135,6 @@ def test_a_secret_is_not_in_the_script_that_slurm_keeps(envelopes: Envelopes) ->
     assert done.out == SECRET[::-1] + "\n"
     kept = envelopes.slurm.run(users.current_user(), "scontrol", "write", "batch_script", str(job), "-").stdout
     assert kept.startswith("#!/usr/bin/python3 -IS\nimport sys\n")
-    import re
-
-    from agent_sandbox.chaperon.envelope import read_data
-
     data = re.search(r'main\("(.*)"\)', kept)
     assert data
     assert SECRET not in repr(read_data(data[1]))
@@ -169,13 +167,14 @@ def test_an_array_writes_a_file_for_each_task(envelopes: Envelopes) -> None:
 
 
 def test_a_requeued_job_is_jailed_again_and_can_append(envelopes: Envelopes) -> None:
-    job = envelopes.job(f"{reaches_out(envelopes.jail)}echo $SLURM_RESTART_COUNT ready\nsleep ${{SLURM_RESTART_COUNT:+0}}30\n", open_mode="append")
+    job = envelopes.job(f"{reaches_out(envelopes.jail)}echo :$SLURM_RESTART_COUNT ready\nsleep 30\n", open_mode="append")
     number = envelopes.submit(job, "--requeue")
     path = envelopes.jail.project / f"slurm-{number}.out"
     wait_for(lambda: " ready" in text_of(path), "the first run")
     assert envelopes.slurm.run(envelopes.jail.user, "scontrol", "requeue", str(number)).returncode == 0
+    wait_for(lambda: envelopes.slurm.job(number)["JobState"] == "PENDING", "its return to the queue")
     assert envelopes.slurm.run(users.current_user(), "scontrol", "update", f"JobId={number}", "StartTime=now").returncode == 0
-    wait_for(lambda: "1 ready" in text_of(path), "the second run", 60)
+    wait_for(lambda: ":1 ready" in text_of(path), "the second run", 60)
     assert envelopes.slurm.run(envelopes.jail.user, "scancel", str(number)).returncode == 0
     said = text_of(path)
     assert (said.count("inside=1\n"), said.count("ended\n"), SECRET in said) == (2, 2, False)

@@ -157,7 +157,13 @@ def submit(slurm: Slurm, user: users.TestUser, project: Path, words: list[str], 
         return {"refused": "".join(line for line in done.stderr.splitlines() if "Change from #SLURM" not in line)}
     number = done.stdout.partition(";")[0].strip()
     shown = slurm.job(int(number))
-    return {key: re.sub(rf"(?<![0-9]){number}(?![0-9])", "ID", held) for key, held in shown.items() if key not in UNLIKE}
+    return {key: unnumbered(held, number) if key.startswith("Std") else held for key, held in shown.items() if key not in UNLIKE}
+
+
+def unnumbered(path: str, job: str) -> str:
+    """Without the job's own id in its name; what is a number elsewhere stays."""
+    folder, _, name = path.rpartition("/")
+    return f"{folder}/{re.sub(rf'(?<![0-9]){job}(?![0-9])', 'ID', name)}"
 
 
 def unlike(slurm: Slurm, user: users.TestUser, project: Path, words: list[str], env: Mapping[str, str], script: str) -> list[object]:

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 from agent_sandbox.chaperon import main
 from agent_sandbox.chaperon.command import Command, Result
 from agent_sandbox.chaperon.gate import Gate, prepare
+from agent_sandbox.chaperon.limits import Limits
 from agent_sandbox.chaperon.orders import Caps, Orders
-from agent_sandbox.chaperon.serve import Limits
 from agent_sandbox.chaperon.stubfile import stub_file
 from agent_sandbox.chaperon.wire import Reply, Request, Want, encode_request
 from agent_sandbox.launcher.audit import Log

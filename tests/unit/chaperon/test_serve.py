@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_sandbox.chaperon.serve import Limits
+from agent_sandbox.chaperon.limits import Limits
 from agent_sandbox.chaperon.wire import MOST_REQUEST, Script, encode_request, frame
 from tests.unit.chaperon.serving import Chaperon, RawStub, chaperon, request, shout, wait_until
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from agent_sandbox.chaperon import stub as module
-from agent_sandbox.chaperon.serve import Limits
+from agent_sandbox.chaperon.limits import Limits
 from agent_sandbox.chaperon.stubfile import stub_file
 from agent_sandbox.chaperon.wire import Request, Script, decode_request
 from tests.machines.copies import PYTHON

@@ -5,7 +5,7 @@ from __future__ import annotations
 from agent_sandbox.launcher.audit import Log
 from agent_sandbox.launcher.orders import Orders, pack, unpack
 from agent_sandbox.launcher.plan import Cover, Data, Domain, Held, PathRule, Plan, Room, Stage
-from agent_sandbox.launcher.policy import Limits
+from agent_sandbox.launcher.policy import Helper, Limits
 from agent_sandbox.launcher.session import Session
 from agent_sandbox.launcher.supervisor.allowed import Allowed
 from agent_sandbox.launcher.view import Carve, Carving
@@ -13,7 +13,8 @@ from agent_sandbox.launcher.view import Carve, Carving
 ORDERS = Orders(
     plan=Plan(
         backend="bwrap", program="/usr/bin/bwrap", options=("--bind", "/a\udcff\n", "/a"), options_fd=11, status_fd=10, command=("true", ""),
-        words=("--args", "11", "--"), room=Room(path="/r", directories=("/r",), links=(("/r/a", "/a"),), files=(("/r/b", b"\0"),)),
+        words=("--args", "11", "--"), room=Room(path="/r", directories=("/r",), links=(("/r/a", "/a"),), files=(("/r/b", b"\0", True),)),
+        helpers=(Helper(module="m", orders=b"\1", place="/r/h", door="/r/h/ask"),),
         domain=Domain(
             handled_files=7, handled_network=3, scoped=1, log_denials=True, rules=(PathRule(path="/usr", rights=5),), filters=(b"1", b"2"),
             supervised=True, environment={"A": "b"}, cwd="/p", machine="x86_64",

@@ -1,0 +1,108 @@
+"""Where Slurm is, a session gets its stubs and its chaperon: a policy becomes one with both. Reads, and changes nothing.
+
+The stubs come first on PATH; a backend that can mount puts them over the real programs too, firejail refuses those, and under
+Landlock they can be started and reach nothing: no munge, no settings.
+"""
+
+from __future__ import annotations
+
+import os
+
+from agent_sandbox.chaperon.orders import Orders, caps_of, pack
+from agent_sandbox.chaperon.stubfile import stub_file
+from agent_sandbox.config.errors import UserError
+from agent_sandbox.config.record import replace
+from agent_sandbox.config.session import to_data
+from agent_sandbox.launcher import session as sessions
+from agent_sandbox.launcher.policy import Access, Gap, Helper, Property
+from agent_sandbox.launcher.view import Kind, Mount, View, in_order
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from agent_sandbox.launcher.launch import Case
+    from agent_sandbox.launcher.policy import Policy
+
+NAMES = (
+    "sbatch", "srun", "salloc", "squeue", "scancel", "scontrol", "sacct", "sacctmgr", "sinfo", "sstat", "sprio", "sshare", "sdiag", "sreport",
+    "strigger", "sattach", "sbcast", "scrontab", "scrun",
+)  # fmt: skip
+USUAL_PLACES = ("/usr/bin", "/usr/local/bin", "/opt/slurm/bin", "/usr/local/slurm/bin")
+STUBS, STUB = "stubs", "slurm"
+OURS = "agent-sandbox"
+
+
+def attach(policy: Policy, case: Case, backend: str) -> Policy:
+    programs = find_programs(policy, case)
+    if not programs:
+        if case.settings.text("slurm.enabled") == "on":
+            raise UserError(
+                "Slurm is not installed here, and slurm.enabled is on", where=case.settings.origin("slurm.enabled"),
+                hint="slurm.prefix says where it is; slurm.enabled = auto does without",
+            )  # fmt: skip
+        return policy
+    place = f"{sessions.room_of(case.session)}/slurm"
+    helper = Helper(
+        module="agent_sandbox.chaperon.main", orders=pack(orders_for(policy, case, programs, place)), place=place, door=f"{place}/ask"
+    )
+    stubs = f"{policy.rooms.own}/{STUBS}"
+    mounts = {mount.path: mount for mount in policy.view.mounts}
+    mounts |= {mount.path: mount for mount in _mounts(policy, case, backend, programs, place, stubs)}
+    values = {**policy.environment.values, "PATH": f"{stubs}:{policy.environment.values['PATH']}"}
+    return replace(
+        policy, view=View(mounts=in_order(list(mounts.values()))), helpers=(*policy.helpers, helper),
+        environment=replace(policy.environment, values=values), weaknesses=(*policy.weaknesses, *_weak_points(policy, backend, programs)),
+    )  # fmt: skip
+
+
+def find_programs(policy: Policy, case: Case) -> str:
+    """The directory of the real sbatch: the admin's word, else along the caller's PATH – but never one that an agent can write."""
+    prefix = case.settings.text("slurm.prefix")
+    places = (f"{prefix}/bin",) if prefix else (*case.host.environment.get("PATH", "").split(":"), *USUAL_PLACES)
+    for place in places:
+        found = case.disk.follow(f"{place}/sbatch") if place.startswith("/") else None
+        if found and found.kind == "file" and not _is_writable(found.real, policy):
+            return os.path.normpath(place)
+    return ""
+
+
+def _is_writable(path: str, policy: Policy) -> bool:
+    mount = policy.view.covering(path)
+    return mount is not None and mount.access == Access.WRITE
+
+
+def orders_for(policy: Policy, case: Case, programs: str, place: str) -> Orders:
+    from agent_sandbox.launcher.launch import open_audit
+
+    host, settings = case.host, case.settings
+    return Orders(
+        session=sessions.id_of(case.session), fifos=place, state=case.places.state, project=policy.project, project_id="",
+        user=host.user, uid=host.uid, home=host.home, entry=host.entry, python=host.python, library=host.package.rpartition("/")[0],
+        programs=programs, slurm_conf=settings.text("slurm.conf") or host.environment.get("SLURM_CONF", ""),
+        settings=to_data(settings), caps=caps_of(settings), scope=settings.text("slurm.scope"), mail=settings.text("mail.stubs") == "off",
+        given=tuple(policy.environment.values), log=open_audit(settings, case.places, host).log,
+    )  # fmt: skip
+
+
+def _mounts(policy: Policy, case: Case, backend: str, programs: str, place: str, stubs: str) -> Iterator[Mount]:
+    yield Mount(path=place, kind=Kind.BIND, access=Access.WRITE, movable=True, origin=OURS)
+    content = stub_file(case.host.python, place)
+    yield Mount(path=f"{stubs}/{STUB}", kind=Kind.FILE, content=content, executable=True, origin=OURS)
+    yield from (Mount(path=f"{stubs}/{name}", kind=Kind.LINK, target=STUB, origin=OURS) for name in NAMES)
+    for real in _real_programs(policy, case, programs):
+        if backend == "bwrap":
+            yield Mount(path=real, kind=Kind.FILE, content=content, executable=True, origin=OURS)
+        elif backend == "firejail":
+            yield Mount(path=real, kind=Kind.MASK, origin=OURS)
+
+
+def _real_programs(policy: Policy, case: Case, programs: str) -> list[str]:
+    found = [case.disk.follow(f"{programs}/{name}") for name in NAMES]
+    return [one.real for one in found if one.kind == "file" and policy.view.shows(one.real)]
+
+
+def _weak_points(policy: Policy, backend: str, programs: str) -> Iterator[Gap]:
+    if backend == "landlock":
+        reason = f"the real programs in {programs} can be started by their path; they reach neither munge nor Slurm's settings"
+        yield Gap(property=Property.SLURM, reason=reason, weak=True, always=True)
