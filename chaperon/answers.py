@@ -1,9 +1,12 @@
-"""A request becomes the first step of its answer, by a table: one handler for each command. What is not in it is refused. Pure."""
+"""A request becomes the first step of its answer, by a table: one handler for each command. What is not in it is refused.
+
+srun and salloc, and what is refused as a whole, are in the registry too: their reason stands there.
+"""
 
 from __future__ import annotations
 
-from agent_sandbox.chaperon.command import Command
-from agent_sandbox.chaperon.wire import refused
+from agent_sandbox.chaperon.submit import submit
+from agent_sandbox.chaperon.views.answer import PLANS, view
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -11,18 +14,9 @@ if TYPE_CHECKING:
     from agent_sandbox.chaperon.orders import Orders
     from agent_sandbox.chaperon.wire import Request
 
+HANDLERS: dict[str, Handler] = {"sbatch": submit, **dict.fromkeys(PLANS, view)}
+
 
 def answer(request: Request, orders: Orders) -> Step:
-    handler = HANDLERS.get(request.command)
-    if handler is None:
-        return refused(request.command, "this command is not available inside the jail")
-    return handler(request, orders)
-
-
-def _nodes(request: Request, orders: Orders) -> Step:
-    if request.words:
-        return refused(request.command, "only without options for now")
-    return Command(program="sinfo", live=True)
-
-
-HANDLERS: dict[str, Handler] = {"sinfo": _nodes}
+    """A command without a handler is refused by the registry, in words."""
+    return HANDLERS.get(request.command, view)(request, orders)

@@ -12,8 +12,10 @@ from agent_sandbox.chaperon.answers import answer
 from agent_sandbox.chaperon.gate import Gate
 from agent_sandbox.chaperon.limits import Limits
 from agent_sandbox.chaperon.orders import unpack
+from agent_sandbox.chaperon.projects import project_id
 from agent_sandbox.chaperon.scheduler import Scheduler
 from agent_sandbox.chaperon.serve import Server
+from agent_sandbox.config.record import replace
 from agent_sandbox.launcher import syscalls
 from agent_sandbox.launcher.audit import Audit
 
@@ -33,6 +35,7 @@ def run(packed: bytes, ask: int, guard: int) -> NoReturn:
     code = FAILED
     try:
         orders = unpack(packed)
+        orders = replace(orders, project_id=orders.project_id or project_id(orders.state, orders.project))
         code = _run(orders, ask, guard)
     except Exception as error:  # stubs will say that we are gone, and the log why
         Audit(orders.log).write("error", {"session": orders.session, "what": f"the chaperon ended: {type(error).__name__}: {error}"[:500]})

@@ -156,20 +156,20 @@ def _slurm() -> tuple[Key, ...]:
     }  # fmt: skip
     return (
         _choice("slurm.enabled", "strictest", "auto", ("off", "auto", "on"),
-                "Slurm commands inside; auto: where Slurm is installed", unready="refuses", needs=("on",)),
+                "Slurm commands inside; auto: where Slurm is installed"),
         _choice("slurm.scope", "strictest", "project", ("session", "project", "user"),
-                "whose jobs can be seen and changed inside", unready="holds"),
-        *(_make(f"slurm.max_{name}", "number", "least", f"most {of}", unready="holds") for name, of in caps.items()),
-        _make("slurm.max_time", "duration", "least", "longest time of one job", unready="holds"),
-        _make("slurm.partitions", "names", "admin", "partitions that jobs may use; unset: any", unready="holds"),
-        _make("slurm.accounts", "names", "admin", "accounts that jobs may use; unset: any", unready="holds"),
-        _make("slurm.qos", "names", "admin", "QOS that jobs may use; unset: any", unready="holds"),
+                "whose jobs can be seen and changed inside"),
+        *(_make(f"slurm.max_{name}", "number", "least", f"most {of}") for name, of in caps.items()),
+        _make("slurm.max_time", "duration", "least", "longest time of one job"),
+        _make("slurm.partitions", "names", "admin", "partitions that jobs may use; unset: any"),
+        _make("slurm.accounts", "names", "admin", "accounts that jobs may use; unset: any"),
+        _make("slurm.qos", "names", "admin", "QOS that jobs may use; unset: any"),
         _choice("slurm.network", "strictest", None, NETWORKS, "the network mode of jobs, if it is to be stricter",
                 at_most="network.mode", unready="holds"),
         _choice("slurm.log_level", "last", "warning", ("error", "warning", "info", "debug"),
                 "how much the chaperon logs", unready="holds"),
-        _make("slurm.prefix", "text", "admin", "where Slurm is installed, if not found", default="", unready="holds"),
-        _make("slurm.conf", "text", "admin", "Slurm's own config file, if not found", default="", unready="holds"),
+        _make("slurm.prefix", "text", "admin", "where Slurm is installed, if not found", default=""),
+        _make("slurm.conf", "text", "admin", "Slurm's own config file, if not found", default=""),
     )  # fmt: skip
 
 

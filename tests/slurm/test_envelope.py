@@ -173,7 +173,7 @@ def test_a_requeued_job_is_jailed_again_and_can_append(envelopes: Envelopes) -> 
     wait_for(lambda: " ready" in text_of(path), "the first run")
     assert envelopes.slurm.run(envelopes.jail.user, "scontrol", "requeue", str(number)).returncode == 0
     wait_for(lambda: envelopes.slurm.job(number)["JobState"] == "PENDING", "its return to the queue")
-    assert envelopes.slurm.run(users.current_user(), "scontrol", "update", f"JobId={number}", "StartTime=now").returncode == 0
+    assert envelopes.slurm.run(users.current_user(), "scontrol", "update", f"JobId={number}", "StartTime=now+2").returncode == 0
     wait_for(lambda: ":1 ready" in text_of(path), "the second run", 60)
     assert envelopes.slurm.run(envelopes.jail.user, "scancel", str(number)).returncode == 0
     said = text_of(path)

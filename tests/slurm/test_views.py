@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 import time
 from collections.abc import Iterator
@@ -12,14 +13,14 @@ from pathlib import Path
 
 import pytest
 
-from agent_sandbox.chaperon.command import Command, Result as Ended, finished
+from agent_sandbox.chaperon.command import Command, finished
+from agent_sandbox.chaperon.command import Result as Ended
 from agent_sandbox.chaperon.ledger import Ledger
 from agent_sandbox.chaperon.orders import Caps, Orders
 from agent_sandbox.chaperon.views import answer
 from agent_sandbox.chaperon.wire import Reply, Request
 from agent_sandbox.config.record import replace
 from agent_sandbox.launcher.audit import Log
-
 from tests.machines import users
 from tests.machines.jail import Result
 from tests.machines.slurm.cluster import Slurm
@@ -104,8 +105,8 @@ def desk(slurm: Slurm, member: users.TestUser, copy: Path, theirs: int) -> Itera
     state.mkdir(mode=0o700)
     os.chown(state, member.uid, member.gid)
     orders = Orders(
-        session=f"s{time.monotonic_ns()}", fifos="/nowhere", state=str(state), project=str(member.home / "project"), project_id="p1", user=member.name, uid=member.uid,
-        home=str(member.home), entry="/nowhere", python="/usr/bin/python3", library=str(copy / "lib"), programs="/usr/bin", slurm_conf="",
+        session=f"s{time.monotonic_ns()}", fifos="/nowhere", state=str(state), project=str(member.home / "project"), project_id="p1",
+        user=member.name, uid=member.uid, home=str(member.home), entry="/nowhere", python="/usr/bin/python3", library=str(copy / "lib"), programs="/usr/bin", slurm_conf="",
         settings={}, caps=Caps(max_time=3600), scope="project", mail=False, given=(),
         log=Log(directory=str(state / "audit"), host="here", enabled=False, keep_days=None, max_size=None),
     )  # fmt: skip
@@ -114,24 +115,22 @@ def desk(slurm: Slurm, member: users.TestUser, copy: Path, theirs: int) -> Itera
     shutil.rmtree(state, ignore_errors=True)
 
 
-FORMATS = [
-    ("squeue",), ("squeue", "-h"), ("squeue", "-o", "%j %i"), ("squeue", "-O", "name:40,jobid"), ("squeue", "--Format=Name"), ("squeue", "-l"), ("squeue", "-a", "-r"),
-    ("squeue", "--json"), ("squeue", "--yaml"), ("squeue", "-t", "all", "-o", "%j|%u"), ("squeue", "--start"), ("squeue", "-s"), ("squeue", "-p", "debug,short"),
-    ("squeue", "--me"), ("squeue", "--sort=-i"),
-    ("sacct",), ("sacct", "-a"), ("sacct", "-X", "-n", "-P", "-o", "jobname,jobid"), ("sacct", "--parsable2"), ("sacct", "-l"), ("sacct", "--json"), ("sacct", "--yaml"),
-    ("sacct", "-S", "2000-01-01", "-E", "now", "-o", "jobname%60"), ("sacct", "--state=R,PD", "-o", "jobname%60"), ("sacct", "--allusers", "--brief"),
-    ("scontrol", "show", "job"), ("scontrol", "-o", "show", "jobs"), ("scontrol", "-d", "show", "job"), ("scontrol", "show", "step"), ("scontrol", "show", "node"),
-    ("scontrol", "-d", "show", "node"), ("scontrol", "show", "partition"), ("scontrol", "show", "config"), ("scontrol", "show", "hostnames", "n[1-2]"),
-    ("sinfo",), ("sinfo", "-N", "-l"), ("sinfo", "--json"), ("sinfo", "-R"), ("sshare",), ("sshare", "-a"), ("sshare", "-l", "-P"), ("sshare", "-A", "physics"),
-    ("sstat",), ("sprio",), ("sprio", "-l"), ("sacctmgr", "show", "cluster"), ("sacctmgr", "-n", "list", "qos", "format=name"), ("sacctmgr", "show", "tres"),
-    ("sacctmgr", "show", "configuration"),
-]  # fmt: skip
+FORMATS = """
+    squeue | squeue -h | squeue -o '%j %i' | squeue -O name:40,jobid | squeue --Format=Name | squeue -l | squeue -a -r | squeue --json | squeue --yaml
+    squeue -t all -o '%j,%u' | squeue --start | squeue -s | squeue -p debug,short | squeue --me | squeue --sort=-i
+    sacct | sacct -a | sacct -X -n -P -o jobname,jobid | sacct --parsable2 | sacct -l | sacct --json | sacct --yaml | sacct --allusers --brief
+    sacct -S 2000-01-01 -E now -o jobname%60 | sacct --state=R,PD -o jobname%60
+    scontrol show job | scontrol -o show jobs | scontrol -d show job | scontrol show step | scontrol show node | scontrol -d show node
+    scontrol show partition | scontrol show config | scontrol show hostnames n[1-2]
+    sinfo | sinfo -N -l | sinfo --json | sinfo -R | sshare | sshare -a | sshare -l -P | sshare -A physics | sstat | sprio | sprio -l
+    sacctmgr show cluster | sacctmgr -n list qos format=name | sacctmgr show tres | sacctmgr show configuration
+"""
 
 
 def test_no_form_of_any_view_shows_anything_of_another_user(desk: Desk, stranger: users.TestUser) -> None:
     mine = desk.submit(name="my own")
     seen = 0
-    for command, *words in FORMATS:
+    for command, *words in map(shlex.split, FORMATS.strip().replace("\n", "|").split("|")):
         shown = desk.ask(command, *words)
         direct = desk.slurm.run(desk.user, command, *words)
         assert SECRET not in shown.out and SECRET[:8] not in shown.out and stranger.name not in shown.out, (command, words, shown)
@@ -140,7 +139,9 @@ def test_no_form_of_any_view_shows_anything_of_another_user(desk: Desk, stranger
     assert seen >= 15
 
 
-@pytest.mark.parametrize("spelling", ["{0}", "{0},{1}", "{1} {0}", "{0}_1,{1}", "{0}.batch,{1}.batch", "0{1}", "{0},{0}_4,{1}+0", "{1}_*", "{1}_[1-3]"])
+@pytest.mark.parametrize(
+    "spelling", ["{0}", "{0},{1}", "{1} {0}", "{0}_1,{1}", "{0}.batch,{1}.batch", "0{1}", "{0},{0}_4,{1}+0", "{1}_*", "{1}_[1-3]"]
+)  # fmt: skip
 def test_a_list_with_one_job_of_somebody_elses_is_refused_as_a_whole(desk: Desk, theirs: int, spelling: str) -> None:
     """The control: outside everybody can look at it, and may try to cancel it."""
     mine = desk.submit()
@@ -149,8 +150,8 @@ def test_a_list_with_one_job_of_somebody_elses_is_refused_as_a_whole(desk: Desk,
     if "{1}" not in spelling:
         assert desk.ask("squeue", "-h", "-j", ids, "-o", "%i").out.strip() == str(mine)
         return
-    for command in (("squeue", "-j", ids), ("sacct", "-j", ids), ("scancel", ids), ("scontrol", "show", "job", ids), ("scontrol", "hold", ids), ("sstat", "-j", ids)):
-        refused = desk.ask(*command)
+    for command in ("squeue -j", "sacct -j", "scancel", "scontrol show job", "scontrol hold", "sstat -j"):
+        refused = desk.ask(*command.split(), ids)
         assert (refused.code, refused.out) == (1, ""), (command, refused)
         assert "Invalid job id specified" in refused.err and "slurm.scope = project" in refused.err and SECRET not in refused.err
         assert str(mine) not in refused.err.replace(str(theirs), "").split("nothing was done")[0]
@@ -158,8 +159,8 @@ def test_a_list_with_one_job_of_somebody_elses_is_refused_as_a_whole(desk: Desk,
 
 
 def test_a_job_of_somebody_elses_and_one_that_never_was_are_refused_alike(desk: Desk, theirs: int) -> None:
-    for command in (("squeue", "-j"), ("sacct", "-j"), ("scancel",), ("scontrol", "show", "job"), ("scontrol", "requeue"), ("sprio", "-j"), ("sstat", "-j")):
-        one, other = desk.ask(*command, str(theirs)), desk.ask(*command, "7654321")
+    for command in ("squeue -j", "sacct -j", "scancel", "scontrol show job", "scontrol requeue", "sprio -j", "sstat -j"):
+        one, other = desk.ask(*command.split(), str(theirs)), desk.ask(*command.split(), "7654321")
         assert (one.code, one.out, one.err.replace(str(theirs), "N")) == (other.code, other.out, other.err.replace("7654321", "N")), command
         assert "Invalid job id specified" in one.err
 
@@ -215,8 +216,9 @@ def test_a_task_that_the_controller_forgot_is_known_by_accounting(desk: Desk) ->
 def test_the_scope_decides_which_of_the_own_jobs_are_there(desk: Desk) -> None:
     outside = desk.slurm.submit(desk.user, "--hold", "--output=/dev/null", "--wrap=true")
     here, sister, elsewhere = desk.submit(), desk.other("b").submit(), desk.other("c", project_id="p2").submit()
-    seen = {kind: desk.other(scope=kind).restarted().ask("squeue", "-h", "-o", "%i").out.split() for kind in ("session", "project", "user")}
-    assert {kind: sorted(map(int, ids)) for kind, ids in seen.items()} == {"session": [here], "project": [here, sister], "user": [here, sister, elsewhere]}
+    for kind, expected in (("session", [here]), ("project", [here, sister]), ("user", [here, sister, elsewhere])):
+        seen = desk.other(scope=kind).restarted().ask("squeue", "-h", "-o", "%i").out.split()
+        assert sorted(map(int, seen)) == expected, kind
     assert desk.slurm.job(outside)["JobState"] == "PENDING"
     refused = desk.other(scope="user").restarted().ask("scancel", str(outside))
     assert (refused.code, desk.slurm.job(outside)["JobState"]) == (1, "PENDING")
@@ -252,19 +254,20 @@ def test_an_id_that_is_anothers_now_is_not_touched(desk: Desk, theirs: int) -> N
         for job in (own, theirs):
             shown = desk.ask(*command, str(job))
             assert SECRET not in shown.out + shown.err and (shown.code != 0 or job == theirs), (command, shown)
-    for command in (("squeue", "-t", "all", "-o", "%i %j"), ("sacct", "-o", "jobid,jobname%40"), ("squeue", "--json"), ("sacct", "--json"), ("scontrol", "show", "job")):
-        assert SECRET not in desk.ask(*command).out
+    for command in ("squeue -t all -O name:40,jobid", "sacct -o jobid,jobname%40", "squeue --json", "sacct --json", "scontrol show job"):
+        assert SECRET not in desk.ask(*command.split()).out
     assert desk.ask("scancel", "--me").code == 0
     assert desk.slurm.job(own)["JobState"] == "PENDING"
 
 
 def test_what_equals_the_rule_is_accepted_and_other_users_are_refused_with_what_to_do(desk: Desk, stranger: users.TestUser) -> None:
     job = desk.accounted(desk.submit())
-    for words in (("squeue", "--me"), ("squeue", "-u", desk.user.name), ("squeue", f"--users={desk.user.uid}"), ("sacct", "-X", "-u", desk.user.name), ("sacct", "-aX")):
-        assert str(job) in desk.ask(*words).out, words
-    for words in (("squeue", "-u", stranger.name), ("squeue", "-u", f"{desk.user.name},{stranger.name}"), ("sacct", "-u", str(stranger.uid)), ("sshare", "-u", stranger.name)):
-        refused = desk.ask(*words)
-        assert (refused.code, refused.out, desk.user.name in refused.err) == (1, "", True), words
+    me, them = desk.user.name, stranger.name
+    for line in ("squeue --me", f"squeue -u {me}", f"squeue --users={desk.user.uid}", f"sacct -X -u {me}", "sacct -aX"):
+        assert str(job) in desk.ask(*line.split()).out, line
+    for line in (f"squeue -u {them}", f"squeue -u {me},{them}", f"sacct -u {stranger.uid}", f"sshare -u {them}"):
+        refused = desk.ask(*line.split())
+        assert (refused.code, refused.out, me in refused.err) == (1, "", True), line
     assert stranger.name in desk.slurm.run(desk.user, "sshare", "-P", "-u", stranger.name).stdout  # the control
     refused = desk.ask("scancel", "-u", stranger.name)
     assert (refused.code, f"--user={desk.user.name}" in refused.err) == (1, True)
@@ -273,11 +276,14 @@ def test_what_equals_the_rule_is_accepted_and_other_users_are_refused_with_what_
 def test_sacct_shows_the_time_that_it_shows_without_ids(desk: Desk) -> None:
     """Of a job that may run: one that is held is shown by sacct only where its id is given, and so it is here."""
     job = desk.submit("--begin=now")
-    wait_for(lambda: desk.slurm.job(job)["JobState"] == "RUNNING", "the job")
-    desk.accounted(job)
-    for words in (("-X", "-n", "-o", "jobid"), ("-X", "-n", "-o", "jobid", "--state=F"), ("-X", "-n", "-o", "jobid", "-S", "now"), ("-n", "-X", "-E", "2001-01-01", "-S", "2000-01-01")):
-        direct = desk.slurm.run(desk.user, "sacct", f"--user={desk.user.name}", *words).stdout.split()
-        assert [word for word in direct if word == str(job)] == [word for word in desk.ask("sacct", *words).out.split() if word == str(job)], words
+    wait_for(lambda: str(job) in desk.slurm.run(desk.user, "sacct", "-X", "-n", "-o", "jobid").stdout, "accounting")
+    shown = {}
+    for words in ("", "--state=F", "--state=R", "-S now", "-S 2000-01-01 -E 2001-01-01", "-S 2000-01-01"):
+        line = f"sacct -X -n -o jobid {words}".split()
+        direct = desk.slurm.run(desk.user, *line).stdout.split()
+        shown[words] = str(job) in desk.ask(*line).out.split()
+        assert shown[words] == (str(job) in direct), words
+    assert set(shown.values()) == {True, False}
 
 
 def test_jobs_are_chosen_by_name_state_and_partition_and_none_outside_the_scope(desk: Desk) -> None:

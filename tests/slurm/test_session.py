@@ -1,0 +1,42 @@
+"""A whole session: stubs in the jail, the chaperon beside it, the real Slurm behind it, the job jailed on its node."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests.slurm.conftest import Site
+
+BACKENDS = ("bwrap", "landlock", "firejail")
+JOB = """#!/bin/bash
+#SBATCH --job-name=tried --time=5
+echo "jailed $AGENT_SANDBOX in $PWD with $1"
+cat "$2" && echo read the key
+echo planted > "$3"
+exit 3
+"""
+
+
+@pytest.fixture(params=BACKENDS)
+def backend(request: pytest.FixtureRequest) -> str:
+    name: str = request.param
+    return name
+
+
+def test_a_job_submitted_inside_runs_jailed_and_is_seen_in_the_queue(site: Site) -> None:
+    jail = site.jail
+    key = jail.write(jail.user.home / ".ssh/id_ed25519", "hunter2\n", 0o600)
+    planted = jail.user.home / "planted"
+    jail.write(jail.project / "job.sh", JOB)
+    script = 'sbatch job.sh word "$1" "$2"; squeue --noheader --format="%j %u"; sbatch --no-such job.sh; srun hostname; echo "$?"'
+    inside = site.inside("sh", "-c", script, "sh", key, planted, options=())
+    found = re.match(r"Submitted batch job (\d+)\n", inside.out)
+    assert found, (inside.out, inside.err)
+    assert inside.out.splitlines()[1:] == [f"tried {jail.user.name}", "1"], inside.err
+    assert "--no-such" in inside.err and "srun: error:" in inside.err
+    shown = site.slurm.wait(int(found[1]), 30)
+    out = (jail.project / f"slurm-{found[1]}.out").read_text()
+    assert out.splitlines()[0] == f"jailed 1 in {jail.project} with word"
+    assert "read the key" not in out and not planted.exists()  # what is written in a throw-away home is gone with it
+    assert (shown["ExitCode"], shown["JobName"]) == ("3:0", "tried")
