@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 import time
 
+from agent_sandbox.chaperon.projects import make_private, project_id
 from agent_sandbox.chaperon.views.scope import PROJECT, SESSION, Scope, Tools
 from agent_sandbox.config.errors import UserError, plain
 from agent_sandbox.config.record import record
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 INTENT, JOB, SETTLED, END = "intent", "job", "settled", "."
 FIELDS = {INTENT: 4, JOB: 7, SETTLED: 3}  # with the first, and the last that says that the line is whole
 PATIENCE = 600.0  # seconds after which an intent that Slurm knows nothing of is nothing: longer than any submission may take
+TICK = 2 * 10**9  # nanoseconds: more than any clock of a file server is coarse
+SHORT = 2.0  # seconds that a submission of ours may take before Slurm is asked for its job
 LONGEST_LOG = 1 << 16
 NOT_STARTED = "was not started"  # how a node says that there was no jail, and so no job
 FILE = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -75,13 +78,15 @@ class Ledger:
     def __init__(self, orders: Orders) -> None:
         self._orders = orders
         self._top = f"{orders.state}/ledger"
-        self._own = f"{self._top}/{orders.project_id}/{orders.session}"
+        self._project = orders.project_id or project_id(orders.state, orders.project)
+        self._own = f"{self._top}/{self._project}/{orders.session}"
         self._file = f"{os.uname().nodename.replace('/', '_')}-{os.getpid()}-{started(os.getpid())}"
         self._logs = f"{orders.state}/jobs"
         self._read: dict[str, _Read] = {}
+        self._listed: dict[str, tuple[int, list[str]]] = {}
         self._torn: set[str] = set()  # directories where a line of ours may have no end
         self._count = 0
-        self._open: set[str] = set()  # intents of ours that are being carried out
+        self._open: dict[str, float] = {}  # intents of ours that are being carried out, and since when
         self._tools = Tools(python=orders.python, library=orders.library, programs=orders.programs)
 
     # What is written
@@ -91,24 +96,24 @@ class Ledger:
         self._count += 1
         token = f"{self._file}-{self._count}"
         try:
-            os.makedirs(self.log_directory, mode=0o700, exist_ok=True)
+            make_private(self.log_directory)
             self._append(self._own, INTENT, token, f"{time.time():.3f}")
         except OSError as error:
             raise UserError(
                 f"nothing was submitted: the job could not be recorded: {error.strerror}", where=self._own,
                 hint="the state directory must be writable, with room",
             )  # fmt: skip
-        self._open.add(token)
+        self._open[token] = time.time()
         return token
 
     def record(self, token: str, job: int, tasks: int, name: str) -> bool:
         """Before the answer is given. False = it could not be written; the intent stays, and the job is found by its log."""
-        self._open.discard(token)
+        self._open.pop(token, None)
         return self._try(self._own, JOB, token, str(job), str(tasks), f"{time.time():.3f}", _word(name))
 
     def drop(self, token: str) -> None:
         """Nothing was submitted."""
-        self._open.discard(token)
+        self._open.pop(token, None)
         self._try(self._own, SETTLED, token)
 
     @property
@@ -124,7 +129,7 @@ class Ledger:
 
     def _append(self, directory: str, *words: str) -> None:
         """One write, to the disk. After one that failed the next begins a line of its own."""
-        os.makedirs(directory, mode=0o700, exist_ok=True)
+        make_private(directory)
         line = ("\n" if directory in self._torn else "") + "\t".join((*words, END)) + "\n"
         data = line.encode("utf-8", "surrogateescape")
         handle = os.open(f"{directory}/{self._file}", FILE, 0o600)
@@ -141,26 +146,24 @@ class Ledger:
 
     def scope(self) -> Scope:
         """What this session may see and control now."""
-        places = self._places()
-        jobs = frozenset([job.id for found in self._found(places) for job in found.jobs])
+        found = {place: self._found([place]) for place in self._places()}
+        jobs = frozenset([job.id for files in found.values() for file in files for job in file.jobs])
         return Scope(
             user=self._orders.user, uid=self._orders.uid, kind=self._orders.scope, jobs=jobs,
-            sessions=frozenset([place.rpartition("/")[2] for place in places]), logs=self._logs, tools=self._tools, reasons=self.reasons,
+            sessions=frozenset([place.rpartition("/")[2] for place in found]), logs=self._logs, tools=self._tools, reasons=self.reasons,
+            interrupted=any([self._intents(files) for files in found.values()]),
         )  # fmt: skip
-
-    def interrupted(self) -> bool:
-        """Is there a submission of which nobody knows what became?"""
-        return any(self._intents(place) for place in self._places())
 
     def recover(self, live: Iterable[Live]) -> None:
         """Record what Slurm, and the logs of the sessions concerned, know of jobs that nobody recorded."""
         now, rows = time.time(), tuple(live)
         for place in self._places():
-            intents = self._intents(place)
+            found = self._found([place])
+            intents = self._intents(found)
             if not intents:
                 continue
             session = place.rpartition("/")[2]
-            known = {job.id for found in self._found([place]) for job in found.jobs}
+            known = {job.id for file in found for job in file.jobs}
             jobs = {row.base for row in rows if row.session == session} | self._logged(session)
             written = all([self._try(place, JOB, f"recovered-{job}", str(job), "1", f"{now:.3f}", "") for job in sorted(jobs - known)])
             for token in [token for token, begun in intents.items() if now - begun > PATIENCE and written]:
@@ -183,14 +186,14 @@ class Ledger:
         if self._orders.scope == SESSION:
             return [self._own]
         if self._orders.scope == PROJECT:
-            return sorted({self._own, *_entries(f"{self._top}/{self._orders.project_id}")})
+            return sorted({self._own, *self._entries(f"{self._top}/{self._project}")})
         return self._all_places()
 
     def _all_places(self) -> list[str]:
-        return sorted({self._own, *[place for project in _entries(self._top) for place in _entries(project)]})
+        return sorted({self._own, *[place for project in self._entries(self._top) for place in self._entries(project)]})
 
     def _found(self, places: Iterable[str]) -> list[_Read]:
-        return [self._take(path) for place in places for path in _entries(place)]
+        return [self._take(path) for place in places for path in self._entries(place)]
 
     def _take(self, path: str) -> _Read:
         found = self._read.setdefault(path, _Read())
@@ -201,23 +204,33 @@ class Ledger:
             pass
         return found
 
-    def _intents(self, place: str) -> dict[str, float]:
-        """Those that nothing followed, in any file of the directory, and that are not being carried out here."""
-        found = self._found([place])
-        ended = {token for one in found for token in one.ended} | self._open
-        return {token: begun for one in found for token, begun in one.intents.items() if token not in ended}
+    def _intents(self, found: list[_Read]) -> dict[str, float]:
+        """Those that nothing followed, in any file of a directory. Of ours those that take long: `sbatch --wait` ends with its job."""
+        left = {token: begun for file in found for token, begun in file.intents.items() if token not in file.ended}
+        if not left:
+            return left
+        now = time.time()
+        ended = {token for file in found for token in file.ended} | {token for token, begun in self._open.items() if now - begun < SHORT}
+        return {token: begun for token, begun in left.items() if token not in ended}
 
     def _logged(self, session: str) -> set[int]:
         """Jobs that have begun, by the names of their logs."""
-        names = [path.rpartition("/")[2] for path in _entries(f"{self._logs}/{session}")]
+        names = [path.rpartition("/")[2] for path in self._entries(f"{self._logs}/{session}")]
         return {int(name[:-4]) for name in names if name.endswith(".log") and name[:-4].isascii() and name[:-4].isdecimal()}
 
-
-def _entries(directory: str) -> list[str]:
-    try:
-        return [f"{directory}/{name}" for name in os.listdir(directory)]
-    except (FileNotFoundError, NotADirectoryError):
-        return []
+    def _entries(self, directory: str) -> list[str]:
+        """Listed again when it has changed; one that changed just now may change again within the same tick of the clock."""
+        try:
+            changed = os.stat(directory).st_mtime_ns
+            known = self._listed.get(directory)
+            if known and known[0] == changed:
+                return known[1]
+            entries = [f"{directory}/{name}" for name in os.listdir(directory)]
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+        if time.time_ns() - changed > TICK:
+            self._listed[directory] = (changed, entries)
+        return entries
 
 
 def _text(path: str) -> str:

@@ -25,11 +25,23 @@ def project_id(state: str, path: str) -> str:
     directory = f"{state}/projects"
     name = os.fsencode(path)
     try:
-        os.makedirs(directory, mode=0o700, exist_ok=True)
+        make_private(directory)
         mark = syscalls.birth(name)
         return _find(directory, f"d-{mark[0]:x}-{mark[1]:x}" if mark else "", f"p-{blake2b(name, digest_size=16).hexdigest()}")
     except OSError as error:
         raise UserError(f"the project has no id: {error.strerror}", where=directory, hint="jobs are recorded there; it must be writable")
+
+
+def make_private(directory: str) -> None:
+    """With all that is missing above it, for the user alone: os.makedirs asks the umask for those."""
+    try:
+        os.mkdir(directory, 0o700)
+    except FileExistsError:
+        if not os.path.isdir(directory):
+            raise
+    except FileNotFoundError:
+        make_private(os.path.dirname(directory))
+        make_private(directory)
 
 
 def _find(directory: str, born: str, path: str) -> str:

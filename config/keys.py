@@ -155,8 +155,8 @@ def _slurm() -> tuple[Key, ...]:
         "array": "tasks of one array", "jobs": "jobs in flight", "submit_rate": "submissions in one minute",
     }  # fmt: skip
     return (
-        _choice("slurm.enabled", "strictest", "auto", ("off", "auto", "on"),
-                "Slurm commands inside; auto: where Slurm is installed"),
+        _choice("slurm.enabled", "strictest", "off", ("off", "auto", "on"),
+                "Slurm commands inside; auto: where Slurm is installed (off until srun is there too)"),
         _choice("slurm.scope", "strictest", "project", ("session", "project", "user"),
                 "whose jobs can be seen and changed inside"),
         *(_make(f"slurm.max_{name}", "number", "least", f"most {of}") for name, of in caps.items()),

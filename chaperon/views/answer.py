@@ -43,7 +43,7 @@ def view(request: Request, orders: Orders) -> Step:
 def with_scope(ledger: Ledger, then: Callable[[Scope], Step]) -> Step:
     """Where somebody died in the middle of a submission Slurm is asked first what became of it."""
     scope = ledger.scope()
-    if not ledger.interrupted():
+    if not scope.interrupted:
         return then(scope)
 
     def recovered(rows: tuple[Live, ...]) -> Step:

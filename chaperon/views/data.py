@@ -99,8 +99,8 @@ def _lines(head: str, value: object, depth: int) -> Iterator[str]:
             yield from _lines(f"{pad}!!str {_text(str(key))}:", item, depth + 1)
     elif isinstance(value, list) and value:
         yield f"{head} !!seq"
-        for item in value:
-            yield from _lines(f"{pad}-", item, depth + 1)
+        for item in value:  # dashes stand below the key of their list, but not below the dash of another
+            yield from _lines(f"{pad[2:]}-", item, depth + isinstance(item, list))
     else:
         yield f"{head} {_scalar(value)}"
 
@@ -110,7 +110,9 @@ def _scalar(value: object) -> str:
 
     if isinstance(value, str):
         return f"!!str {_text(value)}"
-    for kind, tag in ((bool, "!!bool"), (int, "!!int"), (float, "!!float"), (dict, "!!map"), (list, "!!seq")):
+    if isinstance(value, float):
+        return f"!!float {value:f}"
+    for kind, tag in ((bool, "!!bool"), (int, "!!int"), (dict, "!!map"), (list, "!!seq")):
         if isinstance(value, kind):
             return f"{tag} {json.dumps(value)}"
     return "!!null null"

@@ -9,7 +9,7 @@ from agent_sandbox.chaperon.command import Command
 from agent_sandbox.chaperon.rebuild import force, rebuild
 from agent_sandbox.chaperon.views.data import sifted
 from agent_sandbox.chaperon.views.lookup import MOST, SECONDS, admit, look
-from agent_sandbox.chaperon.views.scope import MOST_IDS, listed, other_users, without
+from agent_sandbox.chaperon.views.scope import MOST_IDS, other_users, with_jobs, without
 from agent_sandbox.chaperon.wire import Reply, refused
 from agent_sandbox.config.record import replace
 
@@ -34,14 +34,14 @@ def queue(approved: Approved, scope: Scope) -> Step:
     asked = force(without(approved, "me", "users"), "users", scope.user)
     if approved.jobs:
         return admit(approved.command, approved.jobs, scope, lambda wider: _shown(_as_asked(asked), wider))
-    return _narrowed(scope, lambda jobs: _shown(force(asked, "jobs", listed(jobs)), scope))
+    return _narrowed(scope, lambda jobs: _shown(with_jobs(asked, jobs), scope))
 
 
 def _as_asked(approved: Approved) -> Approved:
     """Steps are looked for among the jobs that they belong to: what is written after `--steps` alone does not stop others."""
     if not approved.has("steps"):
         return approved
-    return force(approved, "jobs", listed({job.job for job in approved.jobs}))
+    return with_jobs(approved, {job.job for job in approved.jobs})
 
 
 def _narrowed(scope: Scope, then: Callable[[frozenset[int]], Step]) -> Step:
@@ -61,7 +61,7 @@ def accounting(approved: Approved, scope: Scope) -> Step:
         return admit(approved.command, approved.jobs, scope, lambda wider: _shown(asked, wider))
     in_time = _as_without_ids(asked)
     if len(scope.jobs) <= MOST_IDS:
-        return _shown(force(in_time, "jobs", listed(scope.jobs)), scope)
+        return _shown(with_jobs(in_time, scope.jobs), scope)
     return _ask_which(in_time, scope)
 
 
@@ -83,7 +83,7 @@ def _ask_which(approved: Approved, scope: Scope) -> Command:
             return Reply(code=result.code or 1, err=result.err) if result.err else refused(
                 "sacct", f"{len(found)} jobs; {MOST_IDS} can be shown at once; ask for less time with --starttime and --endtime",
             )  # fmt: skip
-        return _shown(force(approved, "jobs", listed(found)), scope)
+        return _shown(with_jobs(approved, found), scope)
 
     return Command(program="sacct", words=(*rebuild(bare), "--allocations"), finish=finish, most=MOST, seconds=SECONDS)
 

@@ -5,7 +5,10 @@ Ids go to the real command as a list that we made; Slurm does all the rest, so t
 
 from __future__ import annotations
 
+from agent_sandbox.chaperon.registry import COMMANDS
+from agent_sandbox.chaperon.validate import in_order
 from agent_sandbox.chaperon.wire import Reply, refused
+from agent_sandbox.chaperon.words import Setting
 from agent_sandbox.config.record import record, replace
 
 TYPE_CHECKING = False
@@ -46,6 +49,7 @@ class Scope:
     sessions: frozenset[str]
     logs: str  # the directory of the sessions' logs
     tools: Tools
+    interrupted: bool = False  # there is a submission of which nobody knows what became
     reasons: Callable[[int], str] = lambda job: ""  # why a job never started
 
     def outside(self, jobs: Iterable[JobId]) -> tuple[JobId, ...]:
@@ -93,6 +97,12 @@ def other_users(approved: Approved, option: str, scope: Scope) -> Reply | None:
     return refused(
         approved.command, f"--{option}={','.join(strangers)[:200]}: only your own jobs are here; leave it out, or say --{option}={scope.user}",
     )  # fmt: skip
+
+
+def with_jobs(approved: Approved, jobs: Iterable[int]) -> Approved:
+    """On these alone. The list is ours: that it is one need not be found out again, which takes long for thousands."""
+    others = without(approved, "jobs")
+    return replace(others, options=in_order(COMMANDS[approved.command], (*others.options, Setting(name="jobs", value=listed(jobs)))))
 
 
 def without(approved: Approved, *names: str) -> Approved:

@@ -82,6 +82,11 @@ def test_a_job_that_does_not_fit_the_node(envelopes: Envelopes, job: dict[str, A
     assert reason in done.log
 
 
+def test_variables_that_others_can_read_are_not_used(envelopes: Envelopes) -> None:
+    shared = envelopes.jail.write(envelopes.place / "shared.env", "A=1", 0o644)
+    assert f"{shared}: the file of the job's variables is not a private file of yours" in fails(envelopes, variables=str(shared)).log
+
+
 def test_another_version_of_the_launcher(envelopes: Envelopes, monkeypatch: pytest.MonkeyPatch) -> None:
     fails(envelopes, project="/nonexistent/control")
     monkeypatch.setattr(envelope, "FORMAT", 7)

@@ -13,7 +13,15 @@ from tests.machines.slurm.cluster import Slurm
 from tests.machines.slurm.keeper import wait_for
 from tests.slurm.envelopes import Envelopes, text_of
 
-TRAPS = "#!/bin/bash\ntrap 'echo usr1' USR1\ntrap 'echo term; exit 5' TERM\necho ready\nfor i in {1..25}; do sleep 0.1; done\nexit 7\n"
+# In Python, since a handler is run at once there: a shell waits for its child, and two signals become one meanwhile.
+TRAPS = """#!/usr/bin/python3 -u
+import signal, sys, time
+signal.signal(signal.SIGUSR1, lambda *_: print("usr1"))
+signal.signal(signal.SIGTERM, lambda *_: (print("term"), time.sleep(0.3), sys.exit(5)))
+print("ready")
+for _ in range(25): time.sleep(0.1)
+sys.exit(7)
+"""
 NO_TRAPS = "#!/bin/bash\necho ready\nfor i in {1..40}; do sleep 0.1; done\nexit 7\n"
 
 

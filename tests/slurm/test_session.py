@@ -30,6 +30,7 @@ def test_a_job_submitted_inside_runs_jailed_and_is_seen_in_the_queue(site: Site)
     planted = jail.user.home / "planted"
     jail.write(jail.project / "job.sh", JOB)
     script = 'sbatch job.sh word "$1" "$2"; squeue --noheader --format="%j %u"; sbatch --no-such job.sh; srun hostname; echo "$?"'
+    jail.configure('[slurm]\nenabled = "on"\n')
     inside = site.inside("sh", "-c", script, "sh", key, planted, options=())
     found = re.match(r"Submitted batch job (\d+)\n", inside.out)
     assert found, (inside.out, inside.err)

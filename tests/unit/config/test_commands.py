@@ -244,8 +244,8 @@ def test_set_says_if_the_value_will_not_hold(mine: World, capsys: pytest.Capture
 
 
 def test_set_says_if_the_key_is_not_used_yet(mine: World, capsys: pytest.CaptureFixture[str]) -> None:
-    run(mine, "set", "slurm.max_nodes", "4")
-    assert capsys.readouterr().err == "slurm.max_nodes is not used yet\n"
+    run(mine, "set", "slurm.log_level", "info")
+    assert capsys.readouterr().err == "slurm.log_level is not used yet\n"
 
 
 # edit

@@ -118,8 +118,6 @@ def test_a_clamp_is_one_line_that_no_terminal_acts_on() -> None:
         ({"network.inject": []}, False),
         ({"mail.stubs": "on"}, True),
         ({"mail.stubs": "off"}, False),
-        ({"slurm.enabled": "on"}, True),
-        ({"slurm.enabled": "off"}, False),
         ({"slurm.max_nodes": 1}, False),
         ({"modules.load": ["gcc"]}, True),
     ],
