@@ -137,7 +137,7 @@ def test_a_key_has_its_value_origin_rule_and_clamps(jail: Jail) -> None:
 
 
 def test_a_key_of_a_later_part_says_so(jail: Jail) -> None:
-    assert "takes effect with a later part" in jail.ask("explain", "slurm.scope").out
+    assert "takes effect with a later part" in jail.ask("explain", "slurm.log_level").out
 
 
 def test_the_network_mode_that_is_delivered_is_named(jail: Jail) -> None:
