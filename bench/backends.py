@@ -3,30 +3,16 @@
 from __future__ import annotations
 
 import json
-import shutil
-import sys
-from pathlib import Path
 
-from bench.place import admin_files, make_place
-from tests.machines import users
+from bench.place import HERE, make_place, measure_there
 from tests.machines.jail import Jail
 
-HERE = Path(__file__).resolve().parent
 BACKENDS = ("bwrap", "firejail", "landlock")
 
 
 def main(rounds: int) -> int:
     with make_place() as jail:
-        scripts = jail.copy / "bench"
-        shutil.copytree(HERE, scripts, ignore=shutil.ignore_patterns("__pycache__"))
-        words = ["/usr/bin/python3", "-I", str(scripts / "measure.py"), str(jail.copy), str(rounds), "backends"]
-        with jail.argv(admin=admin_files()) as command:
-            runner = users.current_user() if admin_files() else jail.user
-            done = users.run_as(runner, [*command[:-1], *words], env=jail.user.environment, cwd=jail.project, timeout=900)
-        if done.returncode:
-            print(done.stderr, file=sys.stderr)
-            return 1
-        show_launches(json.loads(done.stdout)["times"])
+        show_launches(json.loads(measure_there(jail, str(rounds), "backends"))["times"])
         show_calls(jail)
     return 0
 

@@ -3,14 +3,8 @@
 from __future__ import annotations
 
 import json
-import shutil
-import sys
-from pathlib import Path
 
-from bench.place import admin_files, make_place
-from tests.machines import users
-
-HERE = Path(__file__).resolve().parent
+from bench.place import make_place, measure_there
 
 
 def main(argv: list[str]) -> int:
@@ -20,16 +14,8 @@ def main(argv: list[str]) -> int:
 
         return compare(rounds)
     with make_place() as jail:
-        scripts = jail.copy / "bench"
-        shutil.copytree(HERE, scripts, ignore=shutil.ignore_patterns("__pycache__"))
-        words = ["/usr/bin/python3", "-I", str(scripts / "measure.py"), str(jail.copy), str(rounds)]
-        with jail.argv(admin=admin_files()) as command:
-            runner = users.current_user() if admin_files() else jail.user
-            done = users.run_as(runner, [*command[:-1], *words], env=jail.user.environment, cwd=jail.project, timeout=600)
-    if done.returncode:
-        print(done.stderr, file=sys.stderr)
-        return 1
-    return show(json.loads(done.stdout))
+        found = measure_there(jail, str(rounds))
+    return show(json.loads(found))
 
 
 def show(found: dict[str, dict[str, list[float]]]) -> int:

@@ -7,11 +7,13 @@ import os
 import shutil
 import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 
 from tests.machines import users
 from tests.machines.copies import make_copy
 from tests.machines.jail import Jail
 
+HERE = Path(__file__).resolve().parent
 ADMIN = {"config.toml": '[filesystem]\ndeny_writable = ["/opt"]\n\n[limits]\nprocesses = 4000\n\n[defaults.network]\nmode = "isolated"\n'}
 USER = {
     "config.toml": '[filesystem]\nreadonly = ["/srv"]\n\n[environment]\nallow = ["MY_KEY"]\n',
@@ -37,6 +39,19 @@ def make_place() -> Iterator[Jail]:
             yield jail
         finally:
             shutil.rmtree(project, ignore_errors=True)
+
+
+def measure_there(jail: Jail, *words: str) -> str:
+    """Run measure.py as the jail's user, from the copy, with the admin's file in place: what it prints."""
+    scripts = jail.copy / "bench"
+    shutil.copytree(HERE, scripts, ignore=shutil.ignore_patterns("__pycache__"))
+    argv = ["/usr/bin/python3", "-I", str(scripts / "measure.py"), str(jail.copy), *words]
+    with jail.argv(admin=admin_files()) as command:
+        runner = users.current_user() if admin_files() else jail.user
+        done = users.run_as(runner, [*command[:-1], *argv], env=jail.user.environment, cwd=jail.project, timeout=900)
+    if done.returncode:
+        raise RuntimeError(done.stderr)
+    return done.stdout
 
 
 def admin_files() -> dict[str, str] | None:

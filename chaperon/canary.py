@@ -11,6 +11,7 @@ import select
 import signal
 import time
 
+from agent_sandbox.launcher import syscalls
 from agent_sandbox.launcher.handover import FORWARDED, WATCHED
 
 TYPE_CHECKING = False
@@ -48,8 +49,6 @@ class Canary:
 def _sing(pipe: int, launcher: int) -> NoReturn:
     """Until the launcher is gone: one that ends in good order ends its children, and one that is killed takes us along."""
     try:
-        from agent_sandbox.launcher import syscalls
-
         syscalls.prctl(syscalls.PR_SET_PDEATHSIG, signal.SIGKILL)
         os.dup2(pipe, 3)
         syscalls.close_from(4)  # among them the launcher's end of a pipe, by closing which it lets the guard go

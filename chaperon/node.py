@@ -17,7 +17,6 @@ from agent_sandbox.chaperon.inside import DEFAULT_PATH, ORDERS, SCRIPT, interpre
 from agent_sandbox.chaperon.outputs import files_of, names_of
 from agent_sandbox.config.errors import UserError
 from agent_sandbox.config.record import replace
-from agent_sandbox.launcher.view import Kind, Mount, View, in_order
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -85,7 +84,6 @@ def launch(job: Job, guard: Guard) -> int:
     from agent_sandbox.chaperon.canary import Canary
     from agent_sandbox.launcher.launch import announce, decide, execute, open_audit
 
-    guard.canary = Canary()
     case = open_case(job)
     audit = open_audit(case.settings, case.places, case.host)
     try:
@@ -94,6 +92,7 @@ def launch(job: Job, guard: Guard) -> int:
         audit.write("refused", {"project": case.project.real, "why": str(error), "job": os.environ.get("SLURM_JOB_ID", "")})
         raise
     announce(case, decision)
+    guard.canary = Canary()
     code = execute(case, decision, audit, guard)
     if not is_shell(interpreter(job.script)):
         die_as(code)
@@ -168,6 +167,8 @@ def orders_for(job: Job, host: Host, chosen: Chosen) -> dict[str, object]:
 def with_orders(policy: Policy, orders: dict[str, object]) -> Policy:
     """The variables that were let through go along as data: until the job's own files are open, stderr is the forced log, and no
     library that they name shall be loaded by then."""
+    from agent_sandbox.launcher.view import Kind, Mount, View, in_order
+
     own = f"{policy.rooms.own}/{ORDERS}"
     content = marshal.dumps({**orders, "environment": policy.environment.values})
     file = Mount(path=own, kind=Kind.FILE, content=content, origin="agent-sandbox")

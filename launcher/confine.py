@@ -14,7 +14,7 @@ import signal
 import sys
 
 from agent_sandbox.launcher import inner, rights, syscalls
-from agent_sandbox.launcher.processes import end_children
+from agent_sandbox.launcher.processes import end_children, reap
 from agent_sandbox.launcher.stage import StageError, set_limits, set_signals
 from agent_sandbox.launcher.status import tell
 
@@ -30,6 +30,7 @@ STANDARD_FILES = (0, 1, 2)
 SO_TYPE = 3
 CONNECTED_TYPES = (1, 5)  # SOCK_STREAM, SOCK_SEQPACKET
 FAILED = 125
+COLLECT = 5000  # milliseconds after which orphans are looked for
 
 
 def become(plan: Plan, status: int, environment: dict[str, str], ready: Callable[[], object]) -> None:
@@ -169,10 +170,9 @@ def _load_filters(domain: Domain, listener: int, mind: int) -> None:
 def _stay(command: int, domain: Domain, status: int, report: int, go: int) -> int:
     """The supervisor's life: out of the caller's process group, answering until the command ends, or the guard."""
     guard = os.getppid()
-    signal.signal(signal.SIGTERM, lambda *_: _leave(domain))
+    signal.signal(signal.SIGTERM, lambda *_: _leave_without(guard, domain))
     syscalls.prctl(syscalls.PR_SET_PDEATHSIG, signal.SIGTERM)
-    if os.getppid() != guard:
-        _leave(domain)
+    _leave_without(guard, domain)
     for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP, signal.SIGCHLD, signal.SIGTERM}:
         try:
             signal.signal(number, signal.SIG_IGN)
@@ -217,31 +217,16 @@ def _until_it_ends(command: int, supervisor: Supervisor | None) -> int:
         for number, events in poll.poll(COLLECT):
             if number != process and supervisor:
                 supervisor.answer() if events & select.POLLIN else poll.unregister(number)
-        code = _reap(command)
+        code = reap(command)
         if code is not None:
             return code
 
 
-COLLECT = 5000  # milliseconds after which orphans are looked for
-
-
-def _reap(command: int) -> int | None:
-    while True:
-        try:
-            pid, status = os.waitpid(-1, os.WNOHANG)
-        except ChildProcessError:
-            return FAILED
-        if pid == 0:
-            return None
-        if pid == command:
-            code = os.waitstatus_to_exitcode(status)
-            return code if code >= 0 else 128 - code
-
-
-def _leave(domain: Domain) -> NoReturn:
-    """The guard is gone, and nobody but us is left to end the jail."""
-    _end_the_rest(domain)
-    os._exit(FAILED)
+def _leave_without(guard: int, domain: Domain) -> None:
+    """Once the guard is gone nobody but us is left to end the jail. A batch system sends SIGTERM to us as well, for the command to hear."""
+    if os.getppid() != guard:
+        _end_the_rest(domain)
+        os._exit(FAILED)
 
 
 def _end_the_rest(domain: Domain) -> None:

@@ -160,7 +160,7 @@ def _wait(jail: int, launcher: int, status: int, plan: Plan) -> int:
     deadline = None if seconds is None else time.monotonic() + seconds
     asked = False
     while os.getppid() == launcher:
-        code = _reap(jail)
+        code = processes.reap(jail)
         if code is not None:
             return code
         if deadline is None:
@@ -184,18 +184,3 @@ def _ask_to_end(jail: int, backend: str) -> None:
     if command:
         processes.kill(command, signal.SIGTERM)
         processes.kill(command, signal.SIGCONT)
-
-
-def _reap(jail: int) -> int | None:
-    """Collect whoever ended; the jail's own exit code, once it is among them."""
-    code = None
-    while True:
-        try:
-            pid, status = os.waitpid(-1, os.WNOHANG)
-        except ChildProcessError:
-            return code
-        if pid == 0:
-            return code
-        if pid == jail:
-            ended = os.waitstatus_to_exitcode(status)
-            code = ended if ended >= 0 else 128 - ended

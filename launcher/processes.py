@@ -89,3 +89,18 @@ def end_children() -> None:
         for pid in children(os.getpid()):
             kill(pid, signal.SIGKILL)
         signal.sigtimedwait({signal.SIGCHLD}, AGAIN)
+
+
+def reap(wanted: int) -> int | None:
+    """Collect whoever ended; the exit code of the one that is wanted, once it is among them (128 + n: by signal n)."""
+    code = None
+    while True:
+        try:
+            pid, status = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            return code
+        if pid == 0:
+            return code
+        if pid == wanted:
+            ended = os.waitstatus_to_exitcode(status)
+            code = ended if ended >= 0 else 128 - ended

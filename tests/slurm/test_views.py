@@ -277,12 +277,16 @@ def test_sacct_shows_the_time_that_it_shows_without_ids(desk: Desk) -> None:
     """Of a job that may run: one that is held is shown by sacct only where its id is given, and so it is here."""
     job = desk.submit("--begin=now")
     wait_for(lambda: str(job) in desk.slurm.run(desk.user, "sacct", "-X", "-n", "-o", "jobid").stdout, "accounting")
+    ended = desk.submit()
+    assert desk.ask("scancel", str(ended)).code == 0
+    wait_for(lambda: "CANCELLED" in desk.slurm.run(desk.user, "sacct", "-X", "-n", "-o", "state%20", "-j", str(ended)).stdout, "accounting")
     shown = {}
-    for words in ("", "--state=F", "--state=R", "-S now", "-S 2000-01-01 -E 2001-01-01", "-S 2000-01-01"):
+    for words in ("", "--state=F", "--state=CA", "--state=R", "-S now", "-S 2000-01-01 -E 2001-01-01", "-S 2000-01-01", "-S now-1hour -s CA"):
         line = f"sacct -X -n -o jobid {words}".split()
-        direct = desk.slurm.run(desk.user, *line).stdout.split()
-        shown[words] = str(job) in desk.ask(*line).out.split()
-        assert shown[words] == (str(job) in direct), words
+        direct, through = desk.slurm.run(desk.user, *line).stdout.split(), desk.ask(*line).out.split()
+        for one in (str(job), str(ended)):
+            shown[words, one] = one in through
+            assert (one in through) == (one in direct), (words, one)
     assert set(shown.values()) == {True, False}
 
 
