@@ -12,12 +12,13 @@ import signal
 import time
 
 from agent_sandbox.launcher import syscalls
-from agent_sandbox.launcher.handover import FORWARDED, WATCHED
+from agent_sandbox.launcher.handover import FORWARDED, HARMLESS, WATCHED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import NoReturn
 
+HEARD = FORWARDED - HARMLESS  # to be continued twice does no harm, and our own guard does that at the end
 PATIENCE = 0.05  # seconds within which all of a job's processes are signalled
 
 
@@ -34,7 +35,7 @@ class Canary:
 
     def heard(self, number: int) -> bool:
         """Did it get this signal, too? Each one counts once."""
-        deadline = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + (PATIENCE if number in HEARD else 0.0)
         while number not in self._heard:
             if not select.select([self._pipe], [], [], max(0.0, deadline - time.monotonic()))[0]:
                 return False
@@ -53,6 +54,6 @@ def _sing(pipe: int, launcher: int) -> NoReturn:
         os.dup2(pipe, 3)
         syscalls.close_from(4)  # among them the launcher's end of a pipe, by closing which it lets the guard go
         while os.getppid() == launcher:
-            os.write(3, bytes([signal.sigwait(FORWARDED)]))
+            os.write(3, bytes([signal.sigwait(HEARD)]))
     finally:
         os._exit(0)

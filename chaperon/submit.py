@@ -81,10 +81,13 @@ def _if_there_is_room(found: Result, request: Request, checked: Approved, script
 
 
 def _start(request: Request, checked: Approved, script: bytes | None, orders: Orders, ledger: Ledger) -> Step:
+    token = ""
     try:
         token = ledger.intend()
         return _submission(request, checked, script, orders, ledger, token)
     except UserError as error:
+        if token:
+            ledger.drop(token)
         return refused("sbatch", f"{error.problem}" + (f" ({error.where})" if error.where else "") + (f"; {error.hint}" if error.hint else ""))
 
 
@@ -130,8 +133,9 @@ def _answer(result: Result, checked: Approved, job: Job, ledger: Ledger, token: 
     """Recorded first. With --wait the job has ended by now, and its exit code is ours."""
     number = result.out.decode("ascii", "replace").strip().partition(";")[0]
     if not number.isdecimal():
-        ledger.drop(token)
-        _remove(job.variables)
+        if not result.timed_out:  # else it may have been submitted: the intent stays, and Slurm is asked
+            ledger.drop(token)
+            _remove(job.variables)
         return Reply(code=result.code, out=b"" if checked.has("test-only") else result.out, err=result.err)
     ledger.record(token, int(number), checked.sizes.array if checked.sizes else 1, job.name)
     told = result.out if checked.has("parsable") else f"Submitted batch job {number}\n".encode()

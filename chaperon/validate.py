@@ -82,7 +82,8 @@ def collect(command: Command, request: Request) -> Parsed:
 def _with_operand(line: Parsed) -> Parsed:
     """`squeue -j 12`: to getopt the id is a word of its own, which squeue then takes as the option's value."""
     bare = [item for item in line.found if item.option.name in ("jobs", "steps") and item.value is None]
-    if len(line.operands) != 1 or len(bare) != 1:
+    bare.sort(key=lambda item: item.option.name)  # of both, as in `squeue -s -j 12`, it is the jobs that squeue means
+    if len(line.operands) != 1 or not bare:
         return line
     found = tuple([replace(item, value=line.operands[0]) if item is bare[0] else item for item in line.found])
     return replace(line, found=found, operands=())

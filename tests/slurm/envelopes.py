@@ -15,6 +15,7 @@ from agent_sandbox.config.record import replace
 from tests.machines import users
 from tests.machines.jail import Jail
 from tests.machines.slurm.cluster import Slurm
+from tests.machines.slurm.keeper import wait_for
 
 PATH = "/usr/local/bin:/usr/bin:/bin"
 
@@ -85,6 +86,11 @@ class Envelopes:
         launcher: Launcher | None = None,
     ) -> Ended:  # fmt: skip
         return self.wait(self.submit(job, *options, environment=environment, launcher=launcher), output)
+
+    def settle(self) -> None:
+        """Until nothing of the user's runs: a job that ends writes its last words into a home that the next test has emptied."""
+        uid = self.jail.user.uid
+        wait_for(lambda: not [pid for pid in users.processes() if users.owner(pid) == uid and users.state(pid) != "Z"], "the last process")
 
 
 def text_of(path: Path) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -21,8 +22,10 @@ OTHERWISE = {"PATH", "SLURM_JOB_NAME", "SLURM_JOB_ID", "SLURM_JOBID", "SLURM_TAS
 
 
 @pytest.fixture
-def envelopes(slurm: Slurm, member: users.TestUser, jail: Jail, backend: str) -> Envelopes:
-    return Envelopes(slurm=slurm, jail=jail, settings={"sandbox.backend": backend} if backend else {})
+def envelopes(slurm: Slurm, member: users.TestUser, jail: Jail, backend: str) -> Iterator[Envelopes]:
+    given = Envelopes(slurm=slurm, jail=jail, settings={"sandbox.backend": backend} if backend else {})
+    yield given
+    given.settle()
 
 
 def reaches_out(jail: Jail) -> str:
@@ -31,7 +34,7 @@ def reaches_out(jail: Jail) -> str:
     return f"#!/bin/bash\necho inside=$AGENT_SANDBOX; cat {key}; echo x > {outside}; ls /proc/1/root/ >/dev/null; echo ended\n"
 
 
-@pytest.mark.parametrize("backend", BACKENDS, indirect=True)
+@pytest.mark.parametrize("backend", [*BACKENDS, "firejail"], indirect=True)
 def test_a_job_runs_in_the_jail(envelopes: Envelopes) -> None:
     jail = envelopes.jail
     script, outside = reaches_out(jail), jail.user.home / "outside"

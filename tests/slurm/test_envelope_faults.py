@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -18,15 +18,19 @@ from tests.slurm.envelopes import Ended, Envelopes
 
 
 @pytest.fixture
-def envelopes(slurm: Slurm, member: users.TestUser, jail: Jail) -> Envelopes:
-    return Envelopes(slurm=slurm, jail=jail, settings={})
+def envelopes(slurm: Slurm, member: users.TestUser, jail: Jail) -> Iterator[Envelopes]:
+    given = Envelopes(slurm=slurm, jail=jail, settings={})
+    yield given
+    given.settle()
 
 
 @pytest.fixture
-def own(own_slurm: Slurm, user: users.TestUser, jail: Jail) -> Envelopes:
+def own(own_slurm: Slurm, user: users.TestUser, jail: Jail) -> Iterator[Envelopes]:
     """On a machine whose programs and settings can be changed."""
     own_slurm.allow(user)
-    return Envelopes(slurm=own_slurm, jail=jail, settings={})
+    given = Envelopes(slurm=own_slurm, jail=jail, settings={})
+    yield given
+    given.settle()
 
 
 def script(envelopes: Envelopes) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,8 +18,10 @@ PRECIOUS = "precious\n"
 
 
 @pytest.fixture
-def envelopes(slurm: Slurm, member: users.TestUser, jail: Jail) -> Envelopes:
-    return Envelopes(slurm=slurm, jail=jail, settings={})
+def envelopes(slurm: Slurm, member: users.TestUser, jail: Jail) -> Iterator[Envelopes]:
+    given = Envelopes(slurm=slurm, jail=jail, settings={})
+    yield given
+    given.settle()
 
 
 def asked(output: str = "", error: str = "", input: str = "") -> Files:

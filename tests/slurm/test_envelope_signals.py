@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+from collections.abc import Iterator
 
 import pytest
 
@@ -26,8 +27,10 @@ NO_TRAPS = "#!/bin/bash\necho ready\nfor i in {1..40}; do sleep 0.1; done\nexit 
 
 
 @pytest.fixture
-def envelopes(slurm: Slurm, member: users.TestUser, jail: Jail, backend: str) -> Envelopes:
-    return Envelopes(slurm=slurm, jail=jail, settings={"sandbox.backend": backend} if backend else {})
+def envelopes(slurm: Slurm, member: users.TestUser, jail: Jail, backend: str) -> Iterator[Envelopes]:
+    given = Envelopes(slurm=slurm, jail=jail, settings={"sandbox.backend": backend} if backend else {})
+    yield given
+    given.settle()
 
 
 def ended_by(envelopes: Envelopes, job: int, *words: str) -> tuple[str, str, list[str]]:
@@ -79,4 +82,4 @@ def test_a_job_that_is_killed_leaves_no_process(envelopes: Envelopes) -> None:
     assert [pid for pid in users.processes() if users.owner(pid) == user.uid]  # it is there, and ours to be seen
     envelopes.slurm.run(user, "scancel", "--signal=KILL", "--full", str(job))
     envelopes.wait(job)
-    wait_for(lambda: not [pid for pid in users.processes() if users.owner(pid) == user.uid and users.state(pid) != "Z"], "their end")
+    envelopes.settle()

@@ -277,11 +277,13 @@ def test_sacct_shows_the_time_that_it_shows_without_ids(desk: Desk) -> None:
     """Of a job that may run: one that is held is shown by sacct only where its id is given, and so it is here."""
     job = desk.submit("--begin=now")
     wait_for(lambda: str(job) in desk.slurm.run(desk.user, "sacct", "-X", "-n", "-o", "jobid").stdout, "accounting")
-    ended = desk.submit()
+    ended = desk.submit("--begin=now")
+    wait_for(lambda: desk.slurm.job(ended)["JobState"] == "RUNNING", "the job")
     assert desk.ask("scancel", str(ended)).code == 0
-    wait_for(lambda: "CANCELLED" in desk.slurm.run(desk.user, "sacct", "-X", "-n", "-o", "state%20", "-j", str(ended)).stdout, "accounting")
+    wait_for(lambda: str(ended) in desk.slurm.run(desk.user, "sacct", "-n", "-S", "now-1hour", "-E", "now", "-s", "CA").stdout, "accounting")
+    time.sleep(1.5)  # its end lies before now, in whole seconds
     shown = {}
-    for words in ("", "--state=F", "--state=CA", "--state=R", "-S now", "-S 2000-01-01 -E 2001-01-01", "-S 2000-01-01", "-S now-1hour -s CA"):
+    for words in ("", "--state=F", "--state=CA", "--state=R", "-S now", "-S 2000-01-01 -E 2001-01-01", "-S 2000-01-01", "-S now-1hour -E now -s CA"):
         line = f"sacct -X -n -o jobid {words}".split()
         direct, through = desk.slurm.run(desk.user, *line).stdout.split(), desk.ask(*line).out.split()
         for one in (str(job), str(ended)):
