@@ -65,7 +65,7 @@ def test_sigterm_at_any_moment_of_the_start_ends_it(jail: Jail) -> None:
             time.sleep(milliseconds / 1000)
             process.terminate()
             assert process.wait(10) in (143, -signal.SIGTERM), milliseconds
-    assert until(lambda: not alive_in_jails(jail))
+    assert until(lambda: not alive_in_jails(jail)), alive_in_jails(jail)
 
 
 def test_sigterm_while_a_process_is_becoming_the_command_ends_it(jail: Jail, backend: str) -> None:
