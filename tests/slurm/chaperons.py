@@ -12,7 +12,7 @@ from tests.machines import users
 from tests.machines.copies import PYTHON
 from tests.machines.slurm.cluster import Slurm
 
-NAMES = ("sbatch", "squeue", "sinfo", "scancel")
+NAMES = ("sbatch", "squeue", "sinfo", "scancel", "strigger")
 PROGRAM = """
 import os, sys
 library, top, conf = sys.argv[1:4]

@@ -40,7 +40,7 @@ def script(running: object, project: Path) -> Path:
 
 
 def test_a_stub_says_what_slurm_says(slurm: Slurm, member: TestUser, running: object, top: Path) -> None:
-    for name, *words in (("sinfo",), ("squeue", "--me"), ("squeue", "--nonsense"), ("squeue", "--format=%i %j", "--jobs=999999")):
+    for name, *words in (("sinfo", "--noheader", "--format=%P %l"), ("squeue", "--me"), ("squeue", "--nonsense"), ("squeue", "--format=%i %j", "--jobs=999999")):
         direct = slurm.run(member, name, *words)
         through = call(member, top, name, *words)
         assert (through.returncode, through.stdout, through.stderr) == (direct.returncode, direct.stdout, direct.stderr), name
@@ -118,8 +118,9 @@ def test_it_holds_nothing_of_who_started_it(running: tuple[subprocess.Popen[str]
 def test_it_is_reached_from_inside_every_jail(slurm: Slurm, jail: Jail, member: TestUser, running: object, top: Path, script: Path) -> None:
     real = jail.run("sh", "-c", "/usr/bin/squeue --me")
     assert real.code != 0  # Slurm itself is out of reach there
-    inside = jail.run(top / "bin" / "sinfo")
-    assert (inside.code, inside.out) == (0, slurm.run(member, "sinfo").stdout), inside.err
+    asked = ("--noheader", "--format=%P %l")  # the rest changes with what runs
+    inside = jail.run(top / "bin" / "sinfo", *asked)
+    assert (inside.code, inside.out) == (0, slurm.run(member, "sinfo", *asked).stdout), inside.err
     submitted = jail.run(top / "bin" / "sbatch", script.name, cwd=script.parent)
     assert submitted.code == 0, submitted.err
     assert slurm.job(int(submitted.out))["UserId"] == f"{member.name}({member.uid})"
