@@ -5,7 +5,8 @@ from __future__ import annotations
 import importlib
 import sys
 
-BENCHES = {"launch": "what a launch costs, and where the time goes", "work": "what a jail costs the work in it"}
+BENCHES = {"launch": "what a launch costs, and where the time goes", "work": "what a jail costs the work in it",
+           "slurm": "what the chaperon costs Slurm's commands"}  # fmt: skip
 
 
 def main(argv: list[str]) -> int:
