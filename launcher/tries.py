@@ -86,12 +86,12 @@ def _find_reasons(name: str, host: Host) -> tuple[Reason, ...]:
 
 def run_bwrap(host: Host) -> str:
     """The smallest jail of ours, built as every launch builds one; what went wrong, or ""."""
-    from agent_sandbox.launcher.seeing.child import in_child
+    from agent_sandbox.launcher.seeing.child import in_child, watched
 
     if not host.bwrap:
         return "not installed"
     plan = _smallest_plan(host)
-    ended = in_child(lambda: _become(plan), SECONDS)
+    ended = in_child(lambda: watched(lambda: _become(plan), SECONDS))
     return "" if ended.code == 0 and ENDED_WELL in ended.out else _said(ended)
 
 
@@ -123,13 +123,13 @@ def _become(plan: Plan) -> int:
 
 def run_firejail(host: Host) -> str:
     """With the options that no jail of ours does without; what went wrong, or ""."""
-    from agent_sandbox.launcher.seeing.child import in_child
+    from agent_sandbox.launcher.seeing.child import in_child, watched
 
     if not host.firejail:
         return "not installed"
     readlink = next((path for path in READLINKS if os.access(path, os.X_OK)), READLINKS[0])
     argv = (host.firejail, *FIREJAIL_OPTIONS, readlink, OWN_PIDS)
-    ended = in_child(lambda: execute(argv), SECONDS)
+    ended = in_child(lambda: watched(lambda: execute(argv), SECONDS))
     inside = ended.out.strip()
     if ended.code or not inside.startswith("pid:["):
         return _said(ended)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import time
 
 from agent_sandbox.config.errors import UserError
 from agent_sandbox.config.record import record
+from agent_sandbox.launcher import processes, syscalls
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,6 +43,39 @@ def in_child(act: Callable[[], int], seconds: float | None = None) -> Ended:
         os.write(err, f"\nit did not end within {seconds} s".encode())
     code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
     return Ended(code=code if code >= 0 else 128 - code, out=_read(out), err=_read(err))
+
+
+def watched(act: Callable[[], int], seconds: float) -> int:
+    """In a child: do it in another one, and end that and all it started when its time is over, or when whoever wants it is gone.
+
+    What a jail is made of does not always end with its parent; so this process is a guard of its own.
+    """
+    parent = os.getppid()
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGCHLD})
+    syscalls.prctl(syscalls.PR_SET_PDEATHSIG, signal.SIGTERM)
+    syscalls.prctl(syscalls.PR_SET_CHILD_SUBREAPER, 1)
+    pid = os.fork()
+    if pid == 0:
+        signal.pthread_sigmask(signal.SIG_SETMASK, ())
+        os._exit(_done(act))
+    code, deadline = None, time.monotonic() + seconds
+    while code is None and os.getppid() == parent and time.monotonic() < deadline:
+        caught = signal.sigtimedwait({signal.SIGTERM, signal.SIGCHLD}, max(0.0, deadline - time.monotonic()))
+        code = processes.reap(pid)
+        if caught and caught.si_signo == signal.SIGTERM:
+            break
+    if code is None and time.monotonic() >= deadline:
+        os.write(2, f"\nit did not end within {seconds} s".encode())
+    processes.end_children()
+    return FAILED if code is None else code
+
+
+def _done(act: Callable[[], int]) -> int:
+    try:
+        return act()
+    except BaseException as error:
+        os.write(2, repr(error).encode("utf-8", "backslashreplace"))
+        return FAILED
 
 
 def _ends_within(pid: int, seconds: float) -> bool:
