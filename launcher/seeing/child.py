@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 FAILED = 125
+ENDING = frozenset({signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT})  # a key pressed meanwhile reaches the whole group
 PAUSE = 0.001  # seconds between two looks at a child that has its time
 
 
@@ -51,7 +52,7 @@ def watched(act: Callable[[], int], seconds: float) -> int:
     What a jail is made of does not always end with its parent; so this process is a guard of its own.
     """
     parent = os.getppid()
-    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGCHLD})
+    signal.pthread_sigmask(signal.SIG_BLOCK, ENDING | {signal.SIGCHLD})
     syscalls.prctl(syscalls.PR_SET_PDEATHSIG, signal.SIGTERM)
     syscalls.prctl(syscalls.PR_SET_CHILD_SUBREAPER, 1)
     pid = os.fork()
@@ -60,9 +61,9 @@ def watched(act: Callable[[], int], seconds: float) -> int:
         os._exit(_done(act))
     code, deadline = None, time.monotonic() + seconds
     while code is None and os.getppid() == parent and time.monotonic() < deadline:
-        caught = signal.sigtimedwait({signal.SIGTERM, signal.SIGCHLD}, max(0.0, deadline - time.monotonic()))
+        caught = signal.sigtimedwait(ENDING | {signal.SIGCHLD}, max(0.0, deadline - time.monotonic()))
         code = processes.reap(pid)
-        if caught and caught.si_signo == signal.SIGTERM:
+        if caught and caught.si_signo in ENDING:
             break
     if code is None and time.monotonic() >= deadline:
         os.write(2, f"\nit did not end within {seconds} s".encode())
