@@ -40,7 +40,8 @@ def script(running: object, project: Path) -> Path:
 
 
 def test_a_stub_says_what_slurm_says(slurm: Slurm, member: TestUser, running: object, top: Path) -> None:
-    for name, *words in (("sinfo", "--noheader", "--format=%P %l"), ("squeue", "--me"), ("squeue", "--nonsense"), ("squeue", "--format=%i %j", "--jobs=999999")):
+    asked = (("sinfo", "--noheader", "--format=%P %l"), ("squeue", "--me"), ("squeue", "--nonsense"), ("squeue", "--format=%i %j", "--jobs=999999"))
+    for name, *words in asked:
         direct = slurm.run(member, name, *words)
         through = call(member, top, name, *words)
         assert (through.returncode, through.stdout, through.stderr) == (direct.returncode, direct.stdout, direct.stderr), name
