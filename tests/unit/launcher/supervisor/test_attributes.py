@@ -71,17 +71,13 @@ SAME_OWNER: dict[str, Act] = {
     "fchownat of a descriptor": lambda p: raw("fchownat", opened(p, os.O_PATH), b"", os.getuid(), -1, EMPTY),
 }
 CHANGES |= {call: (act, "changed") for call, act in SAME_OWNER.items()}
+CHANGES = {call: change for call, change in CHANGES.items() if number_of(call.split()[0], MACHINE) is not None}  # aarch64 has only the newer ones
 
 
 def state(path: Path, what: str) -> object:
     seen = path.stat()
     attributes = {one: os.getxattr(path, one) for one in os.listxattr(path)}
     return {"mode": seen.st_mode, "time": (seen.st_atime_ns, seen.st_mtime_ns), "xattr": attributes, "changed": seen.st_ctime_ns}[what]
-
-
-def needs(call: str) -> None:
-    if number_of(call.split()[0], MACHINE) is None:
-        pytest.skip(f"{MACHINE} has no {call}")
 
 
 @pytest.fixture
@@ -94,7 +90,6 @@ def marked(ground: Ground) -> Ground:
 
 @pytest.mark.parametrize("call", CHANGES)
 def test_a_file_in_a_writable_place_is_changed(marked: Ground, call: str) -> None:
-    needs(call)
     act, what = CHANGES[call]
     before = state(marked.inside / "file", what)
     assert marked.box.run(lambda: act(marked.inside / "file")) == 0
@@ -104,7 +99,6 @@ def test_a_file_in_a_writable_place_is_changed(marked: Ground, call: str) -> Non
 @pytest.mark.parametrize("place", ["shown", "outside"])
 @pytest.mark.parametrize("call", CHANGES)
 def test_a_file_elsewhere_is_not(marked: Ground, call: str, place: str) -> None:
-    needs(call)
     act, what = CHANGES[call]
     path = marked.top / place / "file"
     before, control = state(path, what), state(path, "changed")
@@ -116,7 +110,6 @@ def test_a_file_elsewhere_is_not(marked: Ground, call: str, place: str) -> None:
 
 @pytest.mark.parametrize("call", ["chmod", "utime", "setxattr", "chown"])
 def test_a_link_is_followed_to_what_is_judged(marked: Ground, call: str) -> None:
-    needs(call)
     act, what = CHANGES[call]
     (marked.inside / "out").symlink_to(marked.outside / "file")
     (marked.outside / "in").symlink_to(marked.inside / "file")
