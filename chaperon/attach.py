@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 
 from agent_sandbox.chaperon.orders import Orders, caps_of, pack
-from agent_sandbox.chaperon.stubfile import stub_file
+from agent_sandbox.chaperon.stubfile import stub_code, stub_file
 from agent_sandbox.config.errors import UserError
 from agent_sandbox.config.record import replace
 from agent_sandbox.config.session import to_data
@@ -29,7 +29,7 @@ NAMES = (
     "strigger", "sattach", "sbcast", "scrontab", "scrun",
 )  # fmt: skip
 USUAL_PLACES = ("/usr/bin", "/usr/local/bin", "/opt/slurm/bin", "/usr/local/slurm/bin")
-STUBS, STUB = "stubs", "slurm"
+STUBS, STUB, CODE = "stubs", "slurm", "slurm.code"
 OURS = "agent-sandbox"
 
 
@@ -87,7 +87,8 @@ def orders_for(policy: Policy, case: Case, programs: str, place: str) -> Orders:
 
 def _mounts(policy: Policy, case: Case, backend: str, programs: str, place: str, stubs: str) -> Iterator[Mount]:
     yield Mount(path=place, kind=Kind.BIND, access=Access.WRITE, movable=True, origin=OURS)
-    content = stub_file(case.host.python, place)
+    content = stub_file(case.host.python, f"{stubs}/{CODE}", place)
+    yield Mount(path=f"{stubs}/{CODE}", kind=Kind.FILE, content=stub_code(), origin=OURS)
     yield Mount(path=f"{stubs}/{STUB}", kind=Kind.FILE, content=content, executable=True, origin=OURS)
     yield from (Mount(path=f"{stubs}/{name}", kind=Kind.LINK, target=STUB, origin=OURS) for name in NAMES)
     for real in _real_programs(policy, case, programs):

@@ -14,6 +14,7 @@ import marshal
 import zlib
 
 from agent_sandbox.chaperon.outputs import Files
+from agent_sandbox.chaperon.shebang import first_lines
 from agent_sandbox.config.errors import UserError
 from agent_sandbox.config.record import record
 
@@ -25,10 +26,7 @@ FORMAT = 1  # of the data. A node whose launcher has another one says so and run
 MARSHAL = 4  # the form that every Python from 3.4 on reads
 LARGEST_SCRIPT = 4 << 20  # Slurm's own limit, unless a site changed it
 LARGEST_DATA = 64 << 20  # unpacked
-LONGEST_FIRST_LINE = 127  # what every kernel reads of it
 
-FIRST_LINE = "#!{python} -IS\n"
-FIRST_LINES = "#!/bin/bash -p\n'''exec' {quoted} -IS \"$0\" \"$@\"\n' '''\n"  # a shell's line that Python reads as a string
 BODY = """\
 import sys
 
@@ -81,13 +79,6 @@ def make_script(job: Job, launcher: Launcher) -> bytes:
             f"settings; Slurm takes {LARGEST_SCRIPT}", hint="put what is large in a file of the project, and read it from the script",
         )  # fmt: skip
     return script
-
-
-def first_lines(python: str) -> str:
-    line = FIRST_LINE.format(python=python)
-    if len(line.encode("utf-8", "surrogateescape")) <= LONGEST_FIRST_LINE and not set(python) & set(" \t"):
-        return line
-    return FIRST_LINES.format(quoted="'" + python.replace("'", "'\"'\"'") + "'")
 
 
 def forced_options(log_directory: str) -> dict[str, str]:

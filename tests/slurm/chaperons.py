@@ -21,7 +21,7 @@ from agent_sandbox.chaperon import answers, main
 from agent_sandbox.chaperon.command import Command
 from agent_sandbox.chaperon.gate import prepare
 from agent_sandbox.chaperon.orders import Caps, Orders, pack
-from agent_sandbox.chaperon.stubfile import stub_file
+from agent_sandbox.chaperon.stubfile import stub_code, stub_file
 from agent_sandbox.chaperon.wire import Reply, Want
 from agent_sandbox.launcher.audit import Log
 
@@ -45,8 +45,9 @@ orders = Orders(
     given=(), log=Log(directory=f"{top}/audit", host="h", enabled=True, keep_days=None, max_size=None))
 os.makedirs(f"{top}/fifos", 0o700)
 os.mkdir(f"{top}/bin")
-with open(f"{top}/bin/stub", "wb") as file:
-    file.write(stub_file(sys.executable, orders.fifos))
+for name, content in (("stub", stub_file(sys.executable, f"{top}/bin/code", orders.fifos)), ("code", stub_code())):
+    with open(f"{top}/bin/{name}", "wb") as file:
+        file.write(content)
 os.chmod(f"{top}/bin/stub", 0o755)
 for name in sys.argv[4].split():
     os.symlink("stub", f"{top}/bin/{name}")

@@ -19,7 +19,7 @@ from agent_sandbox.chaperon.command import Command, Result
 from agent_sandbox.chaperon.gate import Gate, prepare
 from agent_sandbox.chaperon.limits import Limits
 from agent_sandbox.chaperon.orders import Caps, Orders
-from agent_sandbox.chaperon.stubfile import stub_file
+from agent_sandbox.chaperon.stubfile import stub_code, stub_file
 from agent_sandbox.chaperon.wire import Reply, Request, Want, encode_request
 from agent_sandbox.launcher.audit import Log
 
@@ -123,7 +123,8 @@ class Chaperon:
 def chaperon(top: Path, limits: Limits | None = None) -> Iterator[Chaperon]:
     (top / "fifos").mkdir(mode=0o700)
     (top / "bin").mkdir()
-    (top / "bin" / "stub").write_bytes(stub_file(sys.executable, str(top / "fifos")))
+    (top / "bin" / "stub").write_bytes(stub_file(sys.executable, str(top / "bin" / "code"), str(top / "fifos")))
+    (top / "bin" / "code").write_bytes(stub_code())
     (top / "bin" / "stub").chmod(0o755)
     for name in NAMES:
         (top / "bin" / name).symlink_to("stub")

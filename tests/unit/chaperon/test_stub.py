@@ -18,7 +18,6 @@ from agent_sandbox.chaperon import stub as module
 from agent_sandbox.chaperon.limits import Limits
 from agent_sandbox.chaperon.stubfile import stub_file
 from agent_sandbox.chaperon.wire import Request, Script, decode_request
-from tests.machines.copies import PYTHON
 from tests.unit.chaperon.serving import Chaperon, chaperon, shout, wait_until
 
 BYTES = bytes(range(256))
@@ -213,20 +212,8 @@ def test_it_imports_nothing_of_ours_and_little_else() -> None:
     assert names == {"errno", "posix", "select", "sys", "signal", "_signal"}
 
 
-def test_another_python_gets_the_text(server: Chaperon, tmp_path: Path) -> None:
-    file = stub_file(PYTHON, str(tmp_path / "fifos")) if sys.executable != PYTHON else stub_file("/usr/bin/../bin/python3", str(tmp_path / "fifos"))
-    assert b"def announce" in file
-    (tmp_path / "bin" / "stub").write_bytes(file)
+def test_an_interpreter_with_a_space_in_its_path_runs_it(server: Chaperon, tmp_path: Path) -> None:
+    link = tmp_path / "a python"
+    link.symlink_to(sys.executable)
+    (tmp_path / "bin" / "stub").write_bytes(stub_file(str(link), str(tmp_path / "bin" / "code"), str(tmp_path / "fifos")))
     assert server.call("squeue", "say", "6", "out", "").stdout == b"out"
-
-
-def test_a_call_costs_little_more_than_an_interpreter(server: Chaperon) -> None:
-    """The quickest of many, alternating: other work on the machine only ever adds."""
-    bare, whole = [], []
-    for _ in range(30):
-        for argv, times in (([sys.executable, "-IS", "-c", ""], bare), (server.argv("sacct", "true"), whole)):
-            begin = time.perf_counter()
-            subprocess.run(argv, stdin=subprocess.DEVNULL, check=True)
-            times.append(time.perf_counter() - begin)
-    print(f"interpreter {min(bare) * 1000:.1f} ms, stub and chaperon and true {min(whole) * 1000:.1f} ms")
-    assert min(whole) < 2.5 * min(bare)
