@@ -39,7 +39,7 @@ class Command:
     program: str  # a name in the directory of the real ones, or an absolute path
     words: tuple[str, ...] = ()
     environment: tuple[tuple[str, str], ...] = ()  # added to a clean one
-    stdin: bytes = b""
+    stdin: bytes | Callable[[], bytes] = b""  # or what makes it while the program starts; if that raises, the program is ended unheard
     finish: Callable[[Result], Step] | None = None  # None: the result is the answer
     first: bytes = b""  # the stub's output before the program starts
     live: bool = False

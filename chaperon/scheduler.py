@@ -35,9 +35,14 @@ class Process:
         self.code: int | None = None
         self.until = None if command.lasting else now + command.seconds
         self.timed_out = self.cut = False
-        self._left = memoryview(command.stdin)
+        self._left = memoryview(b"")
         self._said: dict[bool, list[bytes]] = {False: [], True: []}
         self._size = 0
+
+    def prepare(self) -> None:
+        """What it will be told is made while it starts. Where that fails the server kills it: it has seen no end of its input, and did nothing."""
+        stdin = self.command.stdin
+        self._left = memoryview(stdin if isinstance(stdin, bytes) else stdin())
 
     def feed(self) -> bool:
         """Say as much as fits; True = that was all. A program that does not listen has its reasons, and they are in its answer."""

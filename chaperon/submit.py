@@ -18,6 +18,7 @@ from agent_sandbox.chaperon.validate import script_of, validate
 from agent_sandbox.chaperon.views.answer import ledger_of, rules_of
 from agent_sandbox.chaperon.wire import Reply, Want, refused
 from agent_sandbox.config.errors import UserError
+from agent_sandbox.config.record import replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -80,34 +81,57 @@ def _if_there_is_room(found: Result, request: Request, checked: Approved, script
     return _start(request, checked, script, orders, ledger)
 
 
-def _start(request: Request, checked: Approved, script: bytes | None, orders: Orders, ledger: Ledger) -> Step:
-    token = ""
-    try:
-        token = ledger.intend()
-        return _submission(request, checked, script, orders, ledger, token)
-    except UserError as error:
-        if token:
-            ledger.drop(token)
-        return refused("sbatch", f"{error.problem}" + (f" ({error.where})" if error.where else "") + (f"; {error.hint}" if error.hint else ""))
-
-
-def _submission(request: Request, checked: Approved, script: bytes | None, orders: Orders, ledger: Ledger, token: str) -> Command:
-    job = _job(request, checked, script, orders, f"{ledger.log_directory}/{token}.env")
-    packed = make_script(job, Launcher(python=orders.python, library=orders.library, entry=orders.entry))
-    _write(job.variables, pack_variables(request.environment))
+def _start(request: Request, checked: Approved, script: bytes | None, orders: Orders, ledger: Ledger) -> Command:
+    """The script is made while sbatch starts, which reads it to the end before it submits anything."""
+    submission = _Submission(request, checked, script, orders, ledger)
     approved = force(checked, "ignore-pbs")
     for name, value in {**forced_options(ledger.log_directory), "chdir": "/"}.items():
         approved = force(approved, name, value)
     if not approved.has("job-name"):
-        approved = force(approved, "job-name", job.name)
+        approved = force(approved, "job-name", submission.job.name)
     options = tuple(word for word in rebuild(approved) if word not in ("--parsable", "--quiet"))
     return Command(
-        program="sbatch", words=(*options, "--parsable"), stdin=packed, lasting=approved.has("wait"),
-        finish=lambda result: _answer(result, checked, job, ledger, token),
+        program="sbatch", words=(*options, "--parsable"), stdin=submission.prepare, lasting=approved.has("wait"), finish=submission.answer,
     )  # fmt: skip
 
 
-def _job(request: Request, checked: Approved, script: bytes | None, orders: Orders, variables_file: str) -> Job:
+class _Submission:
+    """Intent, script, answer."""
+
+    def __init__(self, request: Request, checked: Approved, script: bytes | None, orders: Orders, ledger: Ledger) -> None:
+        self._checked, self._ledger, self._environment = checked, ledger, request.environment
+        self._launcher = Launcher(python=orders.python, library=orders.library, entry=orders.entry)
+        self._token = ""
+        self.job = _job(request, checked, script, orders)
+
+    def prepare(self) -> bytes:
+        self._token = self._ledger.intend()
+        try:
+            self.job = replace(self.job, variables=f"{self._ledger.log_directory}/{self._token}.env")
+            packed = make_script(self.job, self._launcher)
+            _write(self.job.variables, pack_variables(self._environment))
+        except UserError:
+            self._ledger.drop(self._token)
+            raise
+        return packed
+
+    def answer(self, result: Result) -> Reply:
+        """Recorded first. With --wait the job has ended by now, and its exit code is ours."""
+        checked, job = self._checked, self.job
+        number = result.out.decode("ascii", "replace").strip().partition(";")[0]
+        if not number.isdecimal():
+            if self._token and not result.timed_out:  # else it may have been submitted: the intent stays, and Slurm is asked
+                self._ledger.drop(self._token)
+                _remove(job.variables)
+            return Reply(code=result.code, out=b"" if checked.has("test-only") else result.out, err=result.err)
+        self._ledger.record(self._token, int(number), checked.sizes.array if checked.sizes else 1, job.name)
+        told = result.out if checked.has("parsable") else f"Submitted batch job {number}\n".encode()
+        return Reply(
+            code=result.code, out=b"" if checked.has("quiet") else told, err=result.err, facts=(("job", int(number)), ("name", job.name)),
+        )  # fmt: skip
+
+
+def _job(request: Request, checked: Approved, script: bytes | None, orders: Orders) -> Job:
     wrapped = checked.value("wrap")
     body = WRAP.format(command=wrapped).encode("utf-8", "surrogateescape") if wrapped is not None else script or b""
     named = checked.operands[0].rpartition("/")[2] if checked.operands else "wrap" if wrapped is not None else "sbatch"
@@ -117,7 +141,7 @@ def _job(request: Request, checked: Approved, script: bytes | None, orders: Orde
         cwd=str(directory) if directory else request.cwd, submit_directory=request.cwd, export=checked.value("export"),
         files=Files(input=checked.value("input") or "", output=checked.value("output") or "", error=checked.value("error") or ""),
         open_mode=checked.value("open-mode") or "", umask=request.umask, project=orders.project, session=orders.session,
-        settings=orders.settings, variables=variables_file,
+        settings=orders.settings,
     )  # fmt: skip
 
 
@@ -127,19 +151,6 @@ def _write(path: str, content: bytes) -> None:
             file.write(content)
     except OSError as error:
         raise UserError(f"nothing was submitted: the job's variables could not be kept: {error.strerror}", where=path)
-
-
-def _answer(result: Result, checked: Approved, job: Job, ledger: Ledger, token: str) -> Reply:
-    """Recorded first. With --wait the job has ended by now, and its exit code is ours."""
-    number = result.out.decode("ascii", "replace").strip().partition(";")[0]
-    if not number.isdecimal():
-        if not result.timed_out:  # else it may have been submitted: the intent stays, and Slurm is asked
-            ledger.drop(token)
-            _remove(job.variables)
-        return Reply(code=result.code, out=b"" if checked.has("test-only") else result.out, err=result.err)
-    ledger.record(token, int(number), checked.sizes.array if checked.sizes else 1, job.name)
-    told = result.out if checked.has("parsable") else f"Submitted batch job {number}\n".encode()
-    return Reply(code=result.code, out=b"" if checked.has("quiet") else told, err=result.err, facts=(("job", int(number)), ("name", job.name)))
 
 
 def _remove(path: str) -> None:

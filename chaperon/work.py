@@ -62,7 +62,9 @@ class Work:
         talk.process = process
         self._running[process.pid] = talk
         if process.stdin >= 0:
+            process.prepare()
             self._poller.watch(process.stdin, WRITE, lambda _: self._guarded(talk, self._feed, talk, process))
+            self._feed(talk, process)
         else:
             self._fed(talk)
         self.listen(talk, process)

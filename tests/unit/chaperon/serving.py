@@ -21,6 +21,7 @@ from agent_sandbox.chaperon.limits import Limits
 from agent_sandbox.chaperon.orders import Caps, Orders
 from agent_sandbox.chaperon.stubfile import stub_code, stub_file
 from agent_sandbox.chaperon.wire import Reply, Request, Want, encode_request
+from agent_sandbox.config.errors import UserError
 from agent_sandbox.launcher.audit import Log
 
 if TYPE_CHECKING:
@@ -52,11 +53,16 @@ def recorded(top: Path) -> Callable[[Request, Orders], Step]:
         if first == "want":
             have = request.script and request.script.path == rest[0]
             return Reply(out=request.script.content) if have and request.script else Want(path=rest[0])
+        if first == "unready":
+            return Command(program="sh", words=("-c", 'cat; : > "$0"', rest[0]), stdin=unready)
         return Command(
             program=first, words=rest, live=request.command in ("squeue", "salloc"), lasting=request.command == "salloc",
             seconds=0.4 if request.command == "sinfo" else 60, finish=record if request.command == "sbatch" else None,
             stdin=request.script.content if request.script else b"", most=1 << 16, first=b"first\n" if request.command == "salloc" else b"",
         )  # fmt: skip
+
+    def unready() -> bytes:
+        raise UserError("no input for it", hint="wait")
 
     def record(result: Result) -> Step:
         with (top / "ledger").open("ab") as file:

@@ -339,3 +339,11 @@ def test_what_is_no_request_cannot_fill_the_audit_log(server: Chaperon) -> None:
             assert stub.hear().startswith(b"R")
     assert hello(server) == SAID
     assert [event["command"] for event in audited(server)] == [""] * 100 + ["sacct"]
+
+
+def test_a_program_whose_input_cannot_be_made_is_ended_before_it_does_anything(server: Chaperon, tmp_path: Path) -> None:
+    done = server.call("sbatch", "unready", str(tmp_path / "done"))
+    assert (done.returncode, done.stdout) == (1, b"")
+    assert b"no input for it" in done.stderr
+    wait_until(lambda: not server.children())
+    assert not (tmp_path / "done").exists()

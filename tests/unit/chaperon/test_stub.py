@@ -189,10 +189,9 @@ def test_closed_standard_files_are_no_problem(server: Chaperon) -> None:
     assert (server.top / "code").read_text() == "4\n"
 
 
-def test_output_that_nobody_reads_yet_does_not_hold_the_chaperon_up(server: Chaperon) -> None:
-    waiting = server.popen("squeue", "head", "-c", "3000000", "/dev/zero")
-    wait_until(server.children)
-    wait_until(lambda: not server.children())  # while nobody reads our output
+def test_output_that_nobody_reads_yet_does_not_hold_the_chaperon_up(server: Chaperon, tmp_path: Path) -> None:
+    waiting = server.popen("squeue", "sh", "-c", 'head -c 3000000 /dev/zero; : > "$0"', str(tmp_path / "said"))
+    wait_until((tmp_path / "said").exists)  # while nobody reads our output
     assert len(waiting.communicate(timeout=10)[0]) == 3_000_000
 
 
