@@ -1,6 +1,7 @@
 """The chaperon's process: orders in, a loop until the session ends. Forked by the guard, outside the jail, as the user.
 
-Nothing of the caller's reaches what runs here: descriptors, environment, working directory and standard files are ours.
+Nothing of the caller's reaches what runs here: descriptors, environment, working directory and standard files are ours. It is
+started when the first stub of a session announces itself.
 """
 
 from __future__ import annotations
@@ -28,10 +29,11 @@ if TYPE_CHECKING:
 
 FAILED = 125
 ASK = 3  # the first number after the standard files
+IGNORED = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGPIPE, signal.SIGUSR1, signal.SIGUSR2, signal.SIGALRM)
 
 
 def run(packed: bytes, ask: int, guard: int) -> NoReturn:
-    """In a child of the guard's, which made `ask` with gate.prepare before its fork, and closes its own copy after it."""
+    """In a child of the guard's, which made `ask` before the jail started, and closes its own copy after the fork."""
     code = FAILED
     try:
         orders = unpack(packed)
@@ -80,10 +82,10 @@ def _clean() -> None:
 def listen_to_signals() -> int:
     """A pipe from which the numbers of signals can be read: SIGCHLD, SIGTERM. Others are not for us."""
     wake, ring = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+    signal.set_wakeup_fd(ring, warn_on_full_buffer=False)
     for number in (signal.SIGCHLD, signal.SIGTERM):
         signal.signal(number, lambda *_: None)
-    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGPIPE, signal.SIGUSR1, signal.SIGUSR2, signal.SIGALRM):
+    for number in IGNORED:
         signal.signal(number, signal.SIG_IGN)
-    signal.set_wakeup_fd(ring, warn_on_full_buffer=False)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
     return wake

@@ -92,6 +92,10 @@ class Process:
         self._said[is_error].append(piece[:room])
         self._size += min(len(piece), room)
 
+    @property
+    def has_spoken(self) -> bool:
+        return self._size > 0
+
     def result(self) -> Result:
         code = self.code if self.code is not None else 1
         out, err = (b"".join(self._said[is_error]) for is_error in (False, True))
@@ -173,9 +177,9 @@ class Scheduler:
         return ended
 
     def close(self) -> None:
-        """Those that could be asked to end were asked; what is in the middle of a submission is left to end by itself."""
+        """What changes nothing is asked to end, and so is what only waits for a job that it has named; a submission ends by itself."""
         for process in self.running.values():
-            if process.command.live:
+            if process.command.live or (process.command.lasting and process.has_spoken):
                 process.signal(signal.SIGTERM)
 
 

@@ -15,6 +15,7 @@ import time
 from agent_sandbox.config.errors import UserError
 from agent_sandbox.launcher import processes, stage, syscalls
 from agent_sandbox.launcher.audit import Audit
+from agent_sandbox.launcher.doors import Doors
 from agent_sandbox.launcher.handover import SIZE
 from agent_sandbox.launcher.orders import unpack
 from agent_sandbox.launcher.probe import find_program
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
 
     from agent_sandbox.launcher.orders import Orders
     from agent_sandbox.launcher.plan import Plan
-    from agent_sandbox.launcher.policy import Helper
 
 FAILED = 125
 GRACE = 5.0  # seconds between asking the command to end and ending it
@@ -90,35 +90,19 @@ def _guard_jail(orders: Orders, status: int, launcher: int, hear: int) -> int:
     make_session(orders.session)
     if orders.plan.room:
         make_room(orders.plan.room)
-    doors = [_open_door(helper) for helper in orders.plan.helpers]
+    doors = Doors(orders.plan.helpers)
     jail = os.fork()
     if jail == 0:
+        doors.forget()
         _become_backend(orders.plan, status, guard, hear)
     os.close(hear)
-    for helper, door in zip(orders.plan.helpers, doors, strict=True):
-        _start_helper(helper, door, guard)
     os.setsid()
-    code = _wait(jail, launcher, status, orders.plan)
+    try:
+        code = _wait(jail, launcher, status, orders.plan, doors)
+    finally:
+        doors.close()
     processes.kill(launcher, signal.SIGCONT)  # it may have stopped together with the command
     return code
-
-
-def _open_door(helper: Helper) -> int:
-    """Before the jail starts, so that whoever comes early finds somebody there; for writing too, so that it never ends."""
-    os.mkfifo(helper.door, 0o600)
-    return os.open(helper.door, os.O_RDWR | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
-
-
-def _start_helper(helper: Helper, door: int, guard: int) -> None:
-    """Beside the jail, which it does not hold up: what it needs is loaded in its own process."""
-    if os.fork() == 0:
-        try:
-            from importlib import import_module
-
-            import_module(helper.module).run(helper.orders, door, guard)
-        finally:
-            os._exit(FAILED)
-    os.close(door)
 
 
 def _become_backend(plan: Plan, status: int, guard: int, hear: int) -> None:
@@ -154,7 +138,7 @@ def _starter(backend: str) -> Callable[[Plan, int, dict[str, str], Callable[[], 
     return stage.become
 
 
-def _wait(jail: int, launcher: int, status: int, plan: Plan) -> int:
+def _wait(jail: int, launcher: int, status: int, plan: Plan, doors: Doors) -> int:
     """Until the jail ends by itself, its time is over, or the launcher is gone."""
     seconds = plan.stage.limits.wall_time
     deadline = None if seconds is None else time.monotonic() + seconds
@@ -163,9 +147,8 @@ def _wait(jail: int, launcher: int, status: int, plan: Plan) -> int:
         code = processes.reap(jail)
         if code is not None:
             return code
-        if deadline is None:
-            signal.sigwait({signal.SIGCHLD, signal.SIGTERM})
-        elif not signal.sigtimedwait({signal.SIGCHLD, signal.SIGTERM}, max(0.0, deadline - time.monotonic())):
+        left = None if deadline is None else max(0.0, deadline - time.monotonic())
+        if not doors.wait(left) and deadline is not None and time.monotonic() >= deadline:
             if asked:
                 break
             asked, deadline = True, time.monotonic() + GRACE

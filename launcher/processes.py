@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 
 AGAIN = 0.05  # seconds until those that still live are killed once more
 
@@ -89,6 +90,16 @@ def end_children() -> None:
         for pid in children(os.getpid()):
             kill(pid, signal.SIGKILL)
         signal.sigtimedwait({signal.SIGCHLD}, AGAIN)
+
+
+def wait_for(pid: int, seconds: float) -> None:
+    """Until a child has ended and is collected, or the time is over. SIGCHLD must be blocked."""
+    deadline = time.monotonic() + seconds
+    try:
+        while not os.waitpid(pid, os.WNOHANG)[0] and time.monotonic() < deadline:
+            signal.sigtimedwait({signal.SIGCHLD}, AGAIN)
+    except ChildProcessError:  # collected before
+        pass
 
 
 def reap(wanted: int) -> int | None:

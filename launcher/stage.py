@@ -18,7 +18,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from agent_sandbox.launcher.plan import Cover, Held, Plan, Stage
+    from agent_sandbox.launcher.plan import Held, Plan, Stage
     from agent_sandbox.launcher.policy import Limits
     from agent_sandbox.launcher.view import Carve
 
@@ -165,23 +165,47 @@ def hold_grants(held: Sequence[Held], shelf: Shelf) -> dict[int, str]:
 def cover_files(plan: Plan, shelf: Shelf) -> frozenset[int]:
     """Files of ours over the host's, which bwrap's bind of the directory carries along: the options that are done with."""
     contents = {one.label: one.content for one in plan.data}
+    sources: dict[tuple[bytes, bool], int] = {}  # many programs are one and the same
+    top = os.open("/", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    done = []
     try:
-        done = [cover.word for number, cover in enumerate(plan.stage.covers) if _cover(cover, contents[cover.path], number, shelf.handle())]
+        for cover in plan.stage.covers:
+            kind = contents[cover.path], cover.executable
+            if kind not in sources:
+                sources[kind] = _lay_out(*kind, f"cover-{len(sources)}", shelf.handle())
+            if _cover(cover.path, sources[kind], top):
+                done.append(cover.word)
+        for handle in (top, *sources.values()):
+            os.close(handle)
     except OSError as error:
         raise StageError(f"files of the system cannot be covered: {error.strerror}")
     return frozenset(word + more for word in done for more in range(COVER_WORDS))
 
 
-def _cover(cover: Cover, content: bytes, number: int, shelf: int) -> bool:
-    """Whoever adds an account replaces the file by another one: then once more, on that. A link is left to bwrap, which follows it."""
-    name = f"cover-{number}"
+def _lay_out(content: bytes, executable: bool, name: str, shelf: int) -> int:
+    """A file on the shelf, under a mount of its own that only reads: what is copied from that only reads, too."""
     handle = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600, dir_fd=shelf)
     os.write(handle, content)
-    os.fchmod(handle, 0o755 if cover.executable else 0o644)
+    os.fchmod(handle, 0o755 if executable else 0o644)
     os.close(handle)
+    file = os.open(name, os.O_PATH | os.O_CLOEXEC, dir_fd=shelf)
+    tree = syscalls.clone_tree(file)
+    syscalls.set_mount_attributes(tree, syscalls.MOUNT_ATTR_RDONLY | syscalls.MOUNT_ATTR_NOSUID | syscalls.MOUNT_ATTR_NODEV)
+    syscalls.attach_tree(tree, file)
+    for one in (file, tree):
+        os.close(one)
+    return os.open(name, os.O_PATH | os.O_CLOEXEC, dir_fd=shelf)
+
+
+def _cover(path: str, source: int, top: int) -> bool:
+    """Whoever adds an account replaces the file by another one: then once more, on that. A link is left to bwrap, which follows it."""
     for _ in range(TRIES):
         try:
-            _attach_file(name, cover.path, shelf)
+            target = syscalls.open_beneath(top, path[1:], os.O_PATH)
+            tree = syscalls.clone_tree(source)
+            syscalls.attach_tree(tree, target)
+            os.close(target)
+            os.close(tree)
             return True
         except OSError as error:
             if error.errno == errno.ELOOP:
@@ -189,21 +213,6 @@ def _cover(cover: Cover, content: bytes, number: int, shelf: int) -> bool:
             if error.errno != errno.ENOENT:
                 raise
     return False
-
-
-def _attach_file(name: str, path: str, shelf: int) -> None:
-    ours = os.open(name, os.O_PATH | os.O_CLOEXEC, dir_fd=shelf)
-    top = os.open("/", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        tree = syscalls.clone_tree(ours)
-        syscalls.set_mount_attributes(tree, syscalls.MOUNT_ATTR_RDONLY | syscalls.MOUNT_ATTR_NOSUID | syscalls.MOUNT_ATTR_NODEV)
-        target = syscalls.open_beneath(top, path[1:], os.O_PATH)
-        syscalls.attach_tree(tree, target)
-        os.close(target)
-        os.close(tree)
-    finally:
-        os.close(ours)
-        os.close(top)
 
 
 def _open_grant(one: Held) -> int:

@@ -8,10 +8,11 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
+import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from typing import Any
 
     Simple = ctypes._SimpleCData[Any]  # a C type that is one number or pointer
@@ -368,6 +369,12 @@ def set_timer(timer: int, milliseconds: int) -> None:
     """Ring again and again; 0: never."""
     seconds, rest = divmod(milliseconds, 1000)
     _checked(_libc.timerfd_settime(ctypes.c_int(timer), ctypes.c_int(0), ctypes.byref(_Timer(seconds, rest * 10**6, seconds, rest * 10**6)), None))
+
+
+def signal_handle(numbers: Iterable[int]) -> int:
+    """A descriptor that can be read when one of these signals, which are blocked, is there."""
+    mask = sum(1 << (number - 1) for number in numbers).to_bytes(128, sys.byteorder)
+    return _checked(_libc.signalfd(ctypes.c_int(-1), mask, ctypes.c_int(os.O_NONBLOCK | os.O_CLOEXEC)))
 
 
 STATX_INO, STATX_BTIME = 0x100, 0x800
