@@ -1,20 +1,18 @@
 """Where Slurm is, a session gets its stubs and its chaperon: a policy becomes one with both. Reads, and changes nothing.
 
-The stubs come first on PATH; a backend that can mount puts them over the real programs too, firejail refuses those, and under
-Landlock they can be started and reach nothing: no munge, no settings.
+The stubs come first on PATH; a backend that can mount puts them over the real programs too, the others refuse those.
 """
 
 from __future__ import annotations
 
-import os
-
+from agent_sandbox.chaperon.installed import NAMES, find_programs, real_programs
 from agent_sandbox.chaperon.orders import Orders, caps_of, pack
 from agent_sandbox.chaperon.stubfile import stub_code, stub_file
 from agent_sandbox.config.errors import UserError
 from agent_sandbox.config.record import replace
 from agent_sandbox.config.session import to_data
 from agent_sandbox.launcher import session as sessions
-from agent_sandbox.launcher.policy import Access, Gap, Helper, Property
+from agent_sandbox.launcher.policy import Access, Helper
 from agent_sandbox.launcher.view import Kind, Mount, View, in_order
 
 TYPE_CHECKING = False
@@ -24,11 +22,6 @@ if TYPE_CHECKING:
     from agent_sandbox.launcher.launch import Case
     from agent_sandbox.launcher.policy import Policy
 
-NAMES = (
-    "sbatch", "srun", "salloc", "squeue", "scancel", "scontrol", "sacct", "sacctmgr", "sinfo", "sstat", "sprio", "sshare", "sdiag", "sreport",
-    "strigger", "sattach", "sbcast", "scrontab", "scrun",
-)  # fmt: skip
-USUAL_PLACES = ("/usr/bin", "/usr/local/bin", "/opt/slurm/bin", "/usr/local/slurm/bin")
 STUBS, STUB, CODE = "stubs", "slurm", "slurm.code"
 OURS = "agent-sandbox"
 
@@ -52,24 +45,8 @@ def attach(policy: Policy, case: Case, backend: str) -> Policy:
     values = {**policy.environment.values, "PATH": f"{stubs}:{policy.environment.values['PATH']}"}
     return replace(
         policy, view=View(mounts=in_order(list(mounts.values()))), helpers=(*policy.helpers, helper),
-        environment=replace(policy.environment, values=values), weaknesses=(*policy.weaknesses, *_weak_points(policy, backend, programs)),
+        environment=replace(policy.environment, values=values),
     )  # fmt: skip
-
-
-def find_programs(policy: Policy, case: Case) -> str:
-    """The directory of the real sbatch: the admin's word, else along the caller's PATH – but never one that an agent can write."""
-    prefix = case.settings.text("slurm.prefix")
-    places = (f"{prefix}/bin",) if prefix else (*case.host.environment.get("PATH", "").split(":"), *USUAL_PLACES)
-    for place in places:
-        found = case.disk.follow(f"{place}/sbatch") if place.startswith("/") else None
-        if found and found.kind == "file" and not _is_writable(found.real, policy):
-            return os.path.normpath(place)
-    return ""
-
-
-def _is_writable(path: str, policy: Policy) -> bool:
-    mount = policy.view.covering(path)
-    return mount is not None and mount.access == Access.WRITE
 
 
 def orders_for(policy: Policy, case: Case, programs: str, place: str) -> Orders:
@@ -91,19 +68,8 @@ def _mounts(policy: Policy, case: Case, backend: str, programs: str, place: str,
     yield Mount(path=f"{stubs}/{CODE}", kind=Kind.FILE, content=stub_code(), origin=OURS)
     yield Mount(path=f"{stubs}/{STUB}", kind=Kind.FILE, content=content, executable=True, origin=OURS)
     yield from (Mount(path=f"{stubs}/{name}", kind=Kind.LINK, target=STUB, origin=OURS) for name in NAMES)
-    for real in _real_programs(policy, case, programs):
+    for real in real_programs(policy, case, programs):
         if backend == "bwrap":
             yield Mount(path=real, kind=Kind.FILE, content=content, executable=True, origin=OURS)
-        elif backend == "firejail":
+        else:
             yield Mount(path=real, kind=Kind.MASK, origin=OURS)
-
-
-def _real_programs(policy: Policy, case: Case, programs: str) -> list[str]:
-    found = [case.disk.follow(f"{programs}/{name}") for name in NAMES]
-    return [one.real for one in found if one.kind == "file" and policy.view.shows(one.real)]
-
-
-def _weak_points(policy: Policy, backend: str, programs: str) -> Iterator[Gap]:
-    if backend == "landlock":
-        reason = f"the real programs in {programs} can be started by their path; they reach neither munge nor Slurm's settings"
-        yield Gap(property=Property.SLURM, reason=reason, weak=True, always=True)

@@ -13,6 +13,7 @@ import select
 import signal
 import sys
 
+from agent_sandbox.config.record import replace
 from agent_sandbox.launcher import inner, rights, syscalls
 from agent_sandbox.launcher.processes import end_children, reap
 from agent_sandbox.launcher.stage import StageError, set_limits, set_signals
@@ -84,11 +85,45 @@ def _add_rule(ruleset: int, rule: PathRule, top: int) -> None:
         if rule.optional and error.errno in (errno.ENOENT, errno.ELOOP, errno.EACCES):
             return
         raise StageError(f"{rule.path} changed while the jail was being built ({error.strerror}): start again")
+    if rule.without:
+        _add_around(ruleset, rule, found)
+        return
     is_directory = os.fstat(found).st_mode & 0o170000 == 0o040000
     wanted = rule.rights if is_directory else rule.rights & rights.OF_FILES
     if wanted:
         syscalls.landlock_allow_path(ruleset, found, wanted)
     os.close(found)
+
+
+def _add_around(ruleset: int, rule: PathRule, directory: int) -> None:
+    """Rights add up along a path: to leave something out, its neighbours get them one by one. What the directories list stays."""
+    syscalls.landlock_allow_path(ruleset, directory, rule.rights & rights.READ_DIR)
+    listed = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=directory)
+    with os.scandir(listed) as entries:
+        shown = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries if not entry.is_symlink()]
+    os.close(listed)
+    for name, is_directory in shown:
+        path = f"{rule.path.rstrip('/')}/{name}"
+        if path in rule.without:
+            continue
+        below = tuple(one for one in rule.without if one.startswith(f"{path}/"))
+        found = _open_entry(name, directory)
+        if found < 0:
+            continue
+        if below:
+            _add_around(ruleset, replace(rule, path=path, without=below), found)
+            continue
+        syscalls.landlock_allow_path(ruleset, found, rule.rights if is_directory else rule.rights & rights.OF_FILES)
+        os.close(found)
+    os.close(directory)
+
+
+def _open_entry(name: str, directory: int) -> int:
+    """-1 = it is gone, or a link by now."""
+    try:
+        return os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=directory)
+    except OSError:
+        return -1
 
 
 def _add_standard_file(ruleset: int, number: int, handled: int) -> None:

@@ -81,6 +81,7 @@ class PathRule:
     path: str
     rights: int
     optional: bool = False  # may be gone by the time it is opened
+    without: tuple[str, ...] = ()  # paths below it that get no rule: then each of their neighbours has one
 
 
 @record

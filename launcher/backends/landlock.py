@@ -16,7 +16,7 @@ from agent_sandbox.launcher.plan import Domain, PathRule, Plan, Stage
 from agent_sandbox.launcher.policy import Access, Gap, Masking, Property, Rooms, Shape
 from agent_sandbox.launcher.seccomp.mediated import mediated_filter
 from agent_sandbox.launcher.supervisor.allowed import Allowed
-from agent_sandbox.launcher.view import Carving, Kind
+from agent_sandbox.launcher.view import Carving, Kind, is_below
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -163,7 +163,8 @@ def _rules(policy: Policy) -> Iterator[PathRule]:
 def _mount_rules(mount: Mount, policy: Policy) -> Iterator[PathRule]:
     match mount.kind:
         case Kind.BIND:
-            yield PathRule(path=mount.path, rights=rights.WRITE if mount.access == Access.WRITE else rights.READ, optional=mount.optional)
+            wanted, masked = (rights.WRITE, ()) if mount.access == Access.WRITE else (rights.READ, _masked(mount, policy))
+            yield PathRule(path=mount.path, rights=wanted, optional=mount.optional, without=masked)
         case Kind.DEVICE:
             yield PathRule(path=mount.path, rights=rights.DEVICE, optional=True)
         case Kind.DEV:
@@ -177,3 +178,7 @@ def _mount_rules(mount: Mount, policy: Policy) -> Iterator[PathRule]:
             yield PathRule(path=mount.path, rights=rights.READ, optional=True)  # ours cannot be put over it: the host's own
         case Kind.SCRATCH | Kind.LINK | Kind.MASK | Kind.FILE:
             pass
+
+
+def _masked(mount: Mount, policy: Policy) -> tuple[str, ...]:
+    return tuple(one.path for one in policy.view.mounts if one.kind == Kind.MASK and is_below(one.path, mount.path))

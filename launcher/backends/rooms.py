@@ -32,7 +32,7 @@ def furnish(policy: Policy) -> Room:
     files: dict[str, tuple[bytes, bool]] = {}
     for mount in policy.view.mounts:
         place = place_of(mount.path, policy)
-        if not place or place in directories or any(parent in links for parent in way_to(place)):
+        if not place or mount.kind == Kind.MASK or place in directories or any(parent in links for parent in way_to(place)):
             continue
         for parent in reversed(way_to(place)[1:]):
             if is_below(parent, rooms.session):

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
+from pathlib import Path
 
 import pytest
 
@@ -41,3 +44,30 @@ def test_a_job_submitted_inside_runs_jailed_and_is_seen_in_the_queue(site: Site)
     assert out.splitlines()[0] == f"jailed 1 in {jail.project} with word"
     assert "read the key" not in out and not planted.exists()  # what is written in a throw-away home is gone with it
     assert (shown["ExitCode"], shown["JobName"]) == ("3:0", "tried")
+
+
+@pytest.mark.parametrize("backend", BACKENDS, indirect=True)
+def test_the_real_programs_are_the_stub_or_refused_wherever_they_are(site: Site, backend: str) -> None:
+    """Also those that only `module load slurm` would put on PATH."""
+    jail = site.jail
+    elsewhere = Path("/opt") / f"sandbox-test-{os.getpid()}" / "bin"
+    module = elsewhere.parent / "modules/slurm/23.11.lua"
+    elsewhere.mkdir(parents=True)
+    module.parent.mkdir(parents=True)
+    module.write_text(f'local root = "{elsewhere.parent}"\nprepend_path("PATH", pathJoin(root, "bin"))\n')
+    try:
+        shutil.copy("/usr/bin/sbatch", elsewhere / "sbatch")
+        real = ["/usr/bin/sbatch", "/bin/sbatch", str(elsewhere / "sbatch")]
+        jail.configure('[slurm]\nenabled = "on"\n')
+        script = 'for one; do "$one" --no-such-option 2>&1; echo $?; done; env sbatch --no-such-option 2>&1; echo $?; /usr/bin/env true; echo $?'
+        env = {"MODULEPATH": str(module.parents[1])}
+        inside = site.inside("sh", "-c", script, "sh", *real, options=(), env=env)
+        outside = site.outside("sh", "-c", script, "sh", *real, env=env)
+    finally:
+        shutil.rmtree(elsewhere.parent)
+    assert outside.out.count("unrecognized option") == 4 and outside.out.endswith("\n0\n")  # control: they are the real ones
+    answers = inside.out.splitlines()
+    stub, refused = "is not an option that is known here", "Permission denied"
+    assert sum(stub in line for line in answers) == (4 if backend == "bwrap" else 1), inside
+    assert sum(refused in line for line in answers) == (0 if backend == "bwrap" else 3), inside
+    assert answers[-1] == "0"  # the neighbours of what is refused work

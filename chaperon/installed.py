@@ -1,0 +1,73 @@
+"""Where Slurm's own programs are on this machine: the ones that the chaperon runs, and every one that a jail would see. Reads the disk."""
+
+from __future__ import annotations
+
+import os
+
+from agent_sandbox.launcher.policy import Access
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from agent_sandbox.launcher.launch import Case
+    from agent_sandbox.launcher.policy import Policy
+
+NAMES = (
+    "sbatch", "srun", "salloc", "squeue", "scancel", "scontrol", "sacct", "sacctmgr", "sinfo", "sstat", "sprio", "sshare", "sdiag", "sreport",
+    "strigger", "sattach", "sbcast", "scrontab", "scrun",
+)  # fmt: skip
+TELLING = ("sbatch", "srun", "squeue")  # a directory with one of them is one of Slurm's
+USUAL_PLACES = (
+    "/usr/bin", "/usr/local/bin", "/opt/slurm/bin", "/opt/slurm/current/bin", "/opt/slurm/default/bin", "/usr/local/slurm/bin",
+    "/cm/shared/apps/slurm/current/bin",
+)  # fmt: skip
+MOST_MODULES, LONGEST_MODULE = 16, 1 << 16
+QUOTES = "\"'()[]{},;$ \t\n"
+
+
+def find_programs(policy: Policy, case: Case) -> str:
+    """The directory of the real sbatch: the admin's word, else along the caller's PATH – but never one that an agent can write."""
+    prefix = case.settings.text("slurm.prefix")
+    for place in (f"{prefix}/bin",) if prefix else _places(case):
+        found = case.disk.follow(f"{place}/sbatch") if place.startswith("/") else None
+        if found and found.kind == "file" and not _is_writable(found.real, policy):
+            return os.path.normpath(place)
+    return ""
+
+
+def _is_writable(path: str, policy: Policy) -> bool:
+    mount = policy.view.covering(path)
+    return mount is not None and mount.access == Access.WRITE
+
+
+def _places(case: Case) -> tuple[str, ...]:
+    return (*case.host.environment.get("PATH", "").split(":"), *USUAL_PLACES)
+
+
+def real_programs(policy: Policy, case: Case, programs: str) -> list[str]:
+    """Every one that the jail shows, by its real path: where we found ours, on PATH, in the usual places, in what a module would add."""
+    disk, seen = case.disk, {}
+    for place in dict.fromkeys((programs, *_places(case), *_of_modules(case))):
+        home = disk.follow(place).real if place.startswith("/") else ""
+        if home and home not in seen and any(disk.kind(f"{home}/{name}") for name in TELLING):
+            seen[home] = [disk.follow(f"{home}/{name}") for name in NAMES]
+    found = dict.fromkeys(one.real for all_there in seen.values() for one in all_there if one.kind == "file")
+    return [path for path in found if policy.view.shows(path)]
+
+
+def _of_modules(case: Case) -> Iterator[str]:
+    """Directories that a module named slurm speaks of: `module load slurm` inside would put them first."""
+    for place in case.host.environment.get("MODULEPATH", "").split(":"):
+        if not place.startswith("/") or case.disk.kind(f"{place}/slurm") != "directory":
+            continue
+        for name in case.disk.entries(f"{place}/slurm")[:MOST_MODULES]:
+            text = (case.disk.read(f"{place}/slurm/{name}", LONGEST_MODULE) or b"").decode("utf-8", "replace")
+            yield from _directories(text)
+
+
+def _directories(text: str) -> list[str]:
+    """Every word of the file that is an absolute path, and `bin` below it: a modulefile may put the two together."""
+    words = text.translate(dict.fromkeys(map(ord, QUOTES), " ")).split()
+    paths = [os.path.normpath(word) for word in words if word.startswith("/") and len(word) > 1]
+    return [place for path in paths[:200] for place in (path, f"{path}/bin")]
