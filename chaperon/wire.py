@@ -186,9 +186,10 @@ def _listed(words: tuple[str, ...] | list[str]) -> bytes:
 def _strings(kind: bytes, content: bytes) -> tuple[str, ...]:
     if content and not content.endswith(b"\0"):
         raise WireError(f"{CALLED[kind]} cannot be read: no end")
+    count = content.count(b"\0")
+    if count > MOST_WORDS:
+        raise WireError(f"{CALLED[kind]}: {count} of them, {MOST_WORDS} are allowed")
     words = content.split(b"\0")[:-1]
-    if len(words) > MOST_WORDS:
-        raise WireError(f"{CALLED[kind]}: {len(words)} of them, {MOST_WORDS} are allowed")
     if words and max(map(len, words)) > MOST_WORD:
         raise WireError(f"{CALLED[kind]}: one has {max(map(len, words))} bytes, {MOST_WORD} are allowed")
     return tuple([word.decode("utf-8", "surrogateescape") for word in words])

@@ -145,7 +145,7 @@ GRAMMARS: dict[str, Grammar] = {
         refused=("", "gpu:", "gpu:a:b:2", "gpu 2", "help", "/x", "gpu,")),
     "tres": Grammar(read=amounts.tres, accepted=("cpu:4", "cpu=4,gres/gpu:a100:1", "license/x:1"), refused=("", "fs/x:1", "gres/", "cpu:4:5:6")),
     "jobs": Grammar(read=jobids.read, accepted=("1", "0012", "1,2", "1_2", "1_[1-5,7%2]", "1_*", "1+1", "1.batch", "1.0", "1 2", "1_3.extern"),
-        refused=("", "0", "-1", "1x", "1_", "1_[", "1_[]", "1_[1-]", "٣", "1;2", "1.5x", "99999999999", "1\n2"), longest=65_536),
+        refused=("", "0", "-1", "1x", "1_", "1_[", "1_[]", "1_[1-]", "٣", "1;2", "1.5x", "99999999999", "1\n2"), longest=jobids.LONGEST),
     "dependency": Grammar(read=_dependency,
         accepted=("afterok:1", "afterany:1:2,afterok:3", "after:1+5", "singleton", "afterok:1?afterok:2", "aftercorr:1_*"),
         refused=("", "afterok", "afterok:", "expand:1", "afterok:x", "afterok:1,afterok:2?afterok:3", "afterok:-1")),
