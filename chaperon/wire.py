@@ -121,7 +121,7 @@ class Incoming:
             self.size = OPENING + size_of_rest(bytes(self._held[:OPENING]))
         if self.size and len(self._held) > self.size:
             raise WireError("something follows the end of the request")
-        return decode_request(bytes(self._held)) if len(self._held) == self.size else None
+        return decode_request(bytes(self._held)) if self.size and len(self._held) == self.size else None
 
     @property
     def begun(self) -> bool:
