@@ -24,6 +24,7 @@ COMPONENTS = "jobs of several components are for srun, which comes with a later 
 BY_RULE = "set by the session's settings"
 ENDS = ("help", "usage", "version")  # the command does nothing else
 NEEDS_NO_SCRIPT = ("wrap", *ENDS)
+NONE = "NONE"
 MAIL_OPTIONS = ("mail-type", "mail-user")
 
 
@@ -190,10 +191,17 @@ def _settings(command: Command, kept: tuple[Found, ...], meanings: dict[int, obj
     for items in by_name.values():
         option = items[0].option
         if option.gathers and items[0].value is not None:
-            settings.append(Setting(name=option.name, value=",".join([item.value or "" for item in items]), meaning=meanings[id(items[-1])]))
+            words = _gathered(items, meanings)
+            settings.append(Setting(name=option.name, value=",".join(words), meaning=words))
         else:
             settings.extend([Setting(name=option.name, value=_canonical(item, meanings), meaning=meanings[id(item)]) for item in items])
     return in_order(command, tuple(settings))
+
+
+def _gathered(items: list[Found], meanings: dict[int, object]) -> tuple[str, ...]:
+    """The words of all lists, each once. One that holds NONE adds nothing, whatever else it says."""
+    lists = [meaning for meaning in [meanings[id(item)] for item in items] if isinstance(meaning, tuple) and NONE not in meaning]
+    return tuple(dict.fromkeys([word for words in lists for word in words])) or (NONE,)
 
 
 def _canonical(item: Found, meanings: dict[int, object]) -> str | None:
