@@ -86,7 +86,7 @@ def _own(command: Command, script: str) -> Parsed:
         words.extend([word for word in line if word.text.lower() not in SEPARATORS])
     parsed = _parse(command, words, SCRIPT)
     stray = [_refusal(word, words[-1].line, "is not an option", "options start with - or --") for word in parsed.operands[:1]]
-    return Parsed(found=parsed.found, refusals=(*parsed.refusals, *stray), components=components)
+    return Parsed(found=parsed.found, refusals=(*parsed.refusals, *stray), components=components + parsed.components - 1)
 
 
 def _lines(script: str, pattern: re.Pattern[str], end: int) -> Iterator[list[Word]]:
@@ -104,12 +104,13 @@ def _lines(script: str, pattern: re.Pattern[str], end: int) -> Iterator[list[Wor
 
 
 def _foreign(command: Command, script: str) -> Parsed:
-    """Of #BSUB and #PBS, sbatch reads the first kind that is there."""
+    """Of #BSUB and #PBS, sbatch reads the first kind of which there is a line, if it is an empty one."""
     late = next(itertools.islice(_NO_COMMENT.finditer(script), COMMANDS_PASSED, None), None)
     end = late.start() if late else len(script)
     for marker, table, translate in (("#BSUB", BSUB, from_bsub), ("#PBS", PBS, from_pbs)):
-        words = [word for line in _lines(script, _FOREIGN[marker], end) for word in line]
-        if words:
+        lines = list(_lines(script, _FOREIGN[marker], end))
+        if lines:
+            words = [word for line in lines for word in line]
             return translate(command, _parse(table, _spelled(marker, words), TRANSLATED))
     return Parsed()
 

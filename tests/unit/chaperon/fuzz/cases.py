@@ -22,7 +22,7 @@ SECONDS = 3.0  # of this process's own time, for one case: a slow machine does n
 SHARES = {
     "frames": 80_000, "announcements": 20_000, "lines": 60_000, "scripts": 40_000, "getopt": 40_000, "values": 30_000, "patterns": 15_000,
     "documents": 8_000, "rows": 8_000, "envelopes": 4_000, "variables": 8_000, "ledgers": 4_000,
-    "worst": 150, "changed": 300,
+    "worst": 150, "changed": 300, "getopt over real tables": 3_000, "sbatch": 150,
 }  # fmt: skip
 ODD = " \t\f\v\r\"'\\#:=,-_[]*%+@/.~$`;|&()\0\n\x1b\u00a0\u0663aN1bj9éx\udc80"
 LENGTHS = (b"\0\0\0\0", b"\0\0\0\1", b"\xff\xff\xff\xff", b"\x7f\xff\xff\xff", b"\0\x10\0\0", b"\0\x60\0\0")

@@ -24,7 +24,8 @@ SCOPE = Scope(
 )  # fmt: skip
 JOB = Job(
     name="n", script=b"#!/bin/sh\ntrue\n", arguments=("a", "é"), cwd="/p", submit_directory="/p", export=None,
-    files=Files(input="", output="o", error=""), open_mode="", umask=0o022, project="/p", session="s1", settings={"a": [["b", 1]]}, variables="/state/x.env",
+    files=Files(input="", output="o", error=""), open_mode="",
+    umask=0o022, project="/p", session="s1", settings={"a": [["b", 1]]}, variables="/state/x.env",
 )  # fmt: skip
 DATA = make_script(JOB, Launcher(python="/usr/bin/python3", library="/l", entry="/e")).decode().rpartition('main("')[2].partition('"')[0]
 
@@ -43,7 +44,8 @@ def anything(chance: random.Random, depth: int = 3) -> object:
 def queued(chance: random.Random) -> object:
     job = {
         "job_id": chance.choice([5, 6, 7, "5", None, {"set": True, "number": 5}, {"number": 5}]),
-        "user_name": chance.choice(["alice", "bob", "alice"]), "array_job_id": chance.choice([0, 6, 9, anything(chance)]), "array": anything(chance), "name": odd_text(chance, 40),
+        "user_name": chance.choice(["alice", "bob", "alice"]), "array_job_id": chance.choice([0, 6, 9, anything(chance)]),
+        "array": anything(chance), "name": odd_text(chance, 40),
     }  # fmt: skip
     if chance.randrange(5) == 0:
         job[chance.choice(list(job))] = anything(chance)
