@@ -73,12 +73,19 @@ def _nodes(job: Job, rules: Rules) -> int:
     if isinstance(span, tuple):
         return max(int(span[1]), job.number("nodelist"), _featured(job))
     most = _free_choice(job)
+    if rules.max_nodes and _spreads(job):
+        return max(rules.max_nodes, most)
     return min(most, max(rules.max_nodes, job.number("nodelist"), _featured(job))) if rules.max_nodes else most
 
 
 def _free_choice(job: Job) -> int:
     """The most nodes that Slurm could give where none were asked for: one for each task or GPU."""
     return max(1, job.number("nodelist"), job.number("ntasks"), job.number("gpus"), _featured(job))
+
+
+def _spreads(job: Job) -> bool:
+    """Over as many nodes as there are, unless their number is said."""
+    return "spread-job" in job.found and "nodes" not in job.found
 
 
 def _featured(job: Job) -> int:
@@ -111,8 +118,7 @@ def forced(job: Job, rules: Rules) -> Iterator[Setting]:
     """What is set where the job does not say it, so that Slurm's own choice keeps to the caps."""
     if rules.max_time is not None and "time" not in job.found:
         yield Setting(name="time", value=amounts.clock(rules.max_time))
-    spreads = "spread-job" in job.found
-    if rules.max_nodes and "nodes" not in job.found and (spreads or _free_choice(job) > rules.max_nodes):
+    if rules.max_nodes and "nodes" not in job.found and (_spreads(job) or _free_choice(job) > rules.max_nodes):
         yield Setting(name="nodes", value=f"1-{rules.max_nodes}")
     for name, listed in (("partition", rules.partitions), ("account", rules.accounts), ("qos", rules.qos)):
         if listed and name not in job.found:
@@ -173,6 +179,10 @@ def _unclear(job: Job, rules: Rules) -> Iterator[Refusal]:
     if rules.max_gpus is not None and job.resources("gres", SHARES_OF_GPUS) + job.resources("tres-per-task", SHARES_OF_GPUS):
         typed, channel = job.shown("gres", "tres-per-task")
         yield Refusal(typed=typed, channel=channel, rule="shares of GPUs cannot be held against slurm.max_gpus", instead="ask for GPUs")
+    if _spreads(job) and not rules.max_nodes and (rules.max_cpus is not None or rules.max_tasks is not None):
+        typed, channel = job.shown("spread-job")
+        rule = "takes any number of nodes, and tasks or CPUs are capped by slurm.max_tasks or slurm.max_cpus"
+        yield Refusal(typed=typed, channel=channel, rule=rule, instead="say how many with --nodes")
     parts = [name for name in ("sockets-per-node", "cores-per-socket", "threads-per-core") if name in job.found]
     if "extra-node-info" in job.found and parts:
         typed, channel = job.shown("extra-node-info")

@@ -25,11 +25,16 @@ if TYPE_CHECKING:
 
 NEWLINE = "\n"
 SPACES = " \t\n\v\f\r"  # isspace() in the C locale; str.isspace knows more
-NATIVE = ("#SBATCH", "#SLURM")
 SEPARATORS = ("hetjob", "packjob")
 COMMANDS_PASSED = 100  # lines that are no comment, before #PBS and #BSUB are no longer looked for
-MOST_DIRECTIVES = 2000
-_BURST_BUFFER = re.compile("^#(?:BB|DW)", re.MULTILINE)
+MOST_DIRECTIVES = 2000  # words
+MOST_TEXT = 128 << 10  # characters of the lines that they stand on
+# Lines are found by patterns alone: a script may have millions of them.
+_BURST_BUFFER = re.compile("\n#(?:BB|DW)")
+_OWN = re.compile("\n#(?:SBATCH|SLURM)(.*)")
+_FOREIGN = {marker: re.compile(f"\n{marker}(.*)") for marker in ("#BSUB", "#PBS")}
+_FIRST_COMMAND = re.compile(r"\n[ \t\v\f\r]*+[^# \t\n\v\f\r]")
+_NO_COMMENT = re.compile("\n(?!#)")
 STAGING = "burst buffers would copy files as you, outside the jail; copy them in the script"
 
 
@@ -74,42 +79,38 @@ def _unfit(script: str) -> Refusal | None:
 def _own(command: Command, script: str) -> Parsed:
     words: list[Word] = []
     components = 1
-    for number, rest in _native_lines(script):
-        line = split(rest, number)
+    command_line = _FIRST_COMMAND.search(script)
+    for line in _lines(script, _OWN, command_line.start() if command_line else len(script)):
         if line and line[0].text.lower() in SEPARATORS:
             components += 1
         words.extend([word for word in line if word.text.lower() not in SEPARATORS])
     parsed = _parse(command, words, SCRIPT)
     stray = [_refusal(word, words[-1].line, "is not an option", "options start with - or --") for word in parsed.operands[:1]]
-    return Parsed(found=parsed.found, refusals=(*parsed.refusals, *stray), components=components)
+    return Parsed(found=parsed.found, refusals=(*parsed.refusals, *stray), components=components + parsed.components - 1)
 
 
-def _lines(script: str) -> Iterator[tuple[int, str]]:
-    """One at a time: of a long script, the first lines are all that is looked at."""
-    start = 0
-    for number in itertools.count(1):
-        end = script.find(NEWLINE, start)
-        if end < 0:
-            yield number, script[start:]
-            return
-        yield number, script[start:end]
-        start = end + 1
-
-
-def _native_lines(script: str) -> Iterator[tuple[int, str]]:
-    for number, line in _lines(script):
-        marker = next((marker for marker in NATIVE if line.startswith(marker)), None)
-        if marker:
-            yield number, line[len(marker) :]
-        elif (bare := line.strip(SPACES)) and not bare.startswith("#"):
-            return
+def _lines(script: str, pattern: re.Pattern[str], end: int) -> Iterator[list[Word]]:
+    """The words of the lines that the pattern finds before `end`. The first line is never one of them."""
+    number, at, held, size = 1, 0, 0, 0
+    for match in pattern.finditer(script, 0, end):
+        number, at = number + script.count(NEWLINE, at, match.end()), match.end()
+        size += at - match.start()
+        line = split(match[1], number) if size <= MOST_TEXT else []
+        held += len(line)
+        if size > MOST_TEXT or held > MOST_DIRECTIVES:
+            rule = f"has more than {MOST_DIRECTIVES} words or {MOST_TEXT} characters of directives"
+            raise _BadLine(_refusal("script", number, rule, "write fewer"))
+        yield line
 
 
 def _foreign(command: Command, script: str) -> Parsed:
-    """Of #BSUB and #PBS, sbatch reads the first kind that is there."""
+    """Of #BSUB and #PBS, sbatch reads the first kind of which there is a line, if it is an empty one."""
+    late = next(itertools.islice(_NO_COMMENT.finditer(script), COMMANDS_PASSED, None), None)
+    end = late.start() if late else len(script)
     for marker, table, translate in (("#BSUB", BSUB, from_bsub), ("#PBS", PBS, from_pbs)):
-        words = [word for number, rest in _foreign_lines(script, marker) for word in split(rest, number)]
-        if words:
+        lines = list(_lines(script, _FOREIGN[marker], end))
+        if lines:
+            words = [word for line in lines for word in line]
             return translate(command, _parse(table, _spelled(marker, words), TRANSLATED))
     return Parsed()
 
@@ -120,20 +121,7 @@ def _spelled(marker: str, words: list[Word]) -> list[Word]:
     return [Word(text="-c", line=word.line) if cwd and place % 2 == 0 and word.text == "-cwd" else word for place, word in enumerate(words)]
 
 
-def _foreign_lines(script: str, marker: str) -> Iterator[tuple[int, str]]:
-    passed = 0
-    for number, line in _lines(script):
-        if line.startswith(marker):
-            yield number, line[len(marker) :]
-        elif not line.startswith("#"):
-            passed += 1
-            if passed > COMMANDS_PASSED:
-                return
-
-
 def _parse(command: Command, words: list[Word], rank: int) -> Parsed:
-    if len(words) > MOST_DIRECTIVES:
-        raise _BadLine(_refusal("script", words[-1].line, f"has more than {MOST_DIRECTIVES} words of directives", "write fewer"))
     return parse(command, [word.text for word in words], _places(words, rank))
 
 

@@ -107,7 +107,10 @@ def read_data(packed: str) -> tuple[Job, str]:
     """The job, and the launcher's program."""
     try:
         unpacker = zlib.decompressobj()
-        data = marshal.loads(unpacker.decompress(binascii.a2b_base64(packed), LARGEST_DATA))
+        content = unpacker.decompress(binascii.a2b_base64(packed), LARGEST_DATA)
+        if not unpacker.eof:  # only at the end has its sum been checked, and marshal reads nothing that is damaged
+            raise ValueError
+        data = marshal.loads(content)
         found = data["format"]
     except (ValueError, EOFError, TypeError, KeyError, zlib.error):
         raise UserError("the job's data cannot be read", hint="it was damaged, or made by another version") from None
@@ -118,5 +121,5 @@ def read_data(packed: str) -> tuple[Job, str]:
         )
     try:
         return Job(**{**data["job"], "files": Files(**data["job"]["files"])}), data["entry"]
-    except TypeError as error:
+    except (TypeError, KeyError) as error:
         raise UserError(f"the job's data cannot be read: {error}") from None

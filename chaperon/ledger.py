@@ -60,7 +60,10 @@ class _Read:
         whole = text.rpartition(b"\n")[0]
         self.at += len(whole) + 1 if whole else 0
         for line in whole.decode("utf-8", "replace").split("\n"):
-            self._line(line.split("\t"))
+            try:
+                self._line(line.split("\t"))
+            except ValueError:  # a number that is none
+                pass
 
     def _line(self, words: list[str]) -> None:
         """What is torn or unknown says nothing."""
@@ -68,10 +71,10 @@ class _Read:
             return
         if words[0] == INTENT:
             self.intents[words[1]] = float(words[2])
-        else:
-            self.ended.add(words[1])
+            return
         if words[0] == JOB:
             self.jobs.append(Job(id=int(words[2]), tasks=int(words[3]), time=float(words[4]), name=words[5]))
+        self.ended.add(words[1])  # by a whole line alone: of a job that cannot be read Slurm is asked
 
 
 class Ledger:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 
+from agent_sandbox.chaperon.index import index_of
 from agent_sandbox.chaperon.words import COMMAND_LINE, FLAG, MAYBE, VALUE, VARIABLE, Channel, Found, Parsed, Refusal
 from agent_sandbox.config.errors import plain
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from agent_sandbox.chaperon.words import Command, Option
 
 MOST_WORDS = 4096  # that may be options; the arguments of a script are not counted
+MOST_OPTIONS = 4096  # many can stand in one word
 MOST_REFUSALS = 20  # that are told
 SEPARATOR = ":"
 
@@ -27,7 +29,7 @@ class _Reader:
     """getopt's loop over the words, one step a method."""
 
     def __init__(self, command: Command, words: Sequence[str], channel: Callable[[int], Channel]) -> None:
-        self.command = command
+        self.command, self.index = command, index_of(command)
         self.words = words
         self.channel = channel
         self.at = 0
@@ -38,12 +40,15 @@ class _Reader:
 
     def read(self) -> Parsed:
         while self.at < len(self.words) and self.step():
-            if self.at > MOST_WORDS or len(self.refusals) >= MOST_REFUSALS:
-                self.refuse("…", f"there is more than the {MOST_WORDS} words or {MOST_REFUSALS} mistakes that are looked at")
+            if self.is_enough():
+                self.refuse("…", f"there is more than the {MOST_WORDS} words, {MOST_OPTIONS} options or {MOST_REFUSALS} mistakes that are looked at")
                 break
         return Parsed(
             found=tuple(self.found), refusals=tuple(self.refusals), operands=tuple(self.operands), components=self.component + 1,
         )  # fmt: skip
+
+    def is_enough(self) -> bool:
+        return self.at > MOST_WORDS or len(self.found) > MOST_OPTIONS or len(self.refusals) >= MOST_REFUSALS
 
     def step(self) -> bool:
         """Read one word; False where the options end."""
@@ -79,21 +84,20 @@ class _Reader:
         self.keep(option, f"--{name}", given)
 
     def named(self, name: str) -> Option | None:
-        options = self.command.options
-        exact = [option for option in options if name == option.name or name in option.aliases]
-        near = exact or [option for option in options if any(long.startswith(name) for long in (option.name, *option.aliases))]
+        exact = self.index.names.get(name)
+        near = [exact] if exact else self.index.near(name)
         if len(near) == 1 and name:
             return near[0]
         if near:
             self.refuse(f"--{name}", f"could mean {', '.join('--' + option.name for option in near[:8])}", "write the name in full")
         else:
-            self.refuse(f"--{name}", "is not an option that is known here", nearest(name, options))
+            self.refuse(f"--{name}", "is not an option that is known here", nearest(name, self.command.options))
         return None
 
     def cluster(self, word: str) -> None:
         """`-HQ`, `-n4`"""
         for position, letter in enumerate(word[1:], 2):
-            option = next((option for option in self.command.options if option.short == letter), None)
+            option = self.index.letters.get(letter)
             if option is None:
                 self.refuse(f"-{letter}", "is not an option that is known here", f"see {self.command.name} --help")
                 return
@@ -103,6 +107,8 @@ class _Reader:
                 self.keep(option, f"-{letter}", given)
                 return
             self.keep(option, f"-{letter}", None)
+            if self.is_enough():
+                return
 
     def next(self, typed: str) -> str | None:
         """The word after an option, whatever it looks like, is its value."""
@@ -142,8 +148,7 @@ def from_variables(command: Command, environment: Mapping[str, str]) -> tuple[Fo
     """What the environment asks for, as the command would read it."""
     return tuple([
         found
-        for option in command.options
-        for name in option.variables
+        for name, option in index_of(command).variables
         if name in environment
         for found in _from_variable(option, name, environment)
     ])  # fmt: skip

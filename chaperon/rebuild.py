@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from agent_sandbox.chaperon.index import index_of
 from agent_sandbox.chaperon.registry import COMMANDS, grammars
 from agent_sandbox.chaperon.validate import in_order
 from agent_sandbox.chaperon.words import ALLOW, FLAG, FORCE, VALUE, Setting
@@ -15,8 +16,8 @@ if TYPE_CHECKING:
 def force(approved: Approved, name: str, value: str | None = None) -> Approved:
     """Set an option of ours in place of what is there. A name or value that the table does not have is our own mistake."""
     command = COMMANDS[approved.command]
-    option = next((one for one in command.options if one.name == name), None)
-    if option is None or option.verdict not in (ALLOW, FORCE):
+    option = index_of(command).names.get(name)
+    if option is None or option.name != name or option.verdict not in (ALLOW, FORCE):
         raise ValueError(f"{command.name} has no --{name} that may be set")
     if (value is None) != (option.takes == FLAG) and not (value is None and option.takes != VALUE):
         raise ValueError(f"--{name} with {value!r}: it takes a {option.takes}")

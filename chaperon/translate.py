@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 
+from agent_sandbox.chaperon.index import index_of
 from agent_sandbox.chaperon.registry.make import allow
 from agent_sandbox.chaperon.words import Command, Found, Parsed, Refusal
 from agent_sandbox.config.errors import plain
@@ -52,7 +53,7 @@ def from_bsub(command: Command, parsed: Parsed) -> Parsed:
 
 
 def _translate(command: Command, parsed: Parsed, one: Callable[[Found], Iterator[tuple[str, str | None]]]) -> Parsed:
-    known = {option.name: option for option in command.options}
+    known = index_of(command).names
     found: list[Found] = []
     refusals = list(parsed.refusals)
     for item in parsed.found:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from agent_sandbox.chaperon import caps, verbs
 from agent_sandbox.chaperon.directives import read_directives, unread
+from agent_sandbox.chaperon.index import index_of
 from agent_sandbox.chaperon.parse import MOST_REFUSALS, from_variables, parse
 from agent_sandbox.chaperon.registry import COMMANDS, grammars
 from agent_sandbox.chaperon.settle import counts, settle
@@ -23,6 +24,7 @@ COMPONENTS = "jobs of several components are for srun, which comes with a later 
 BY_RULE = "set by the session's settings"
 ENDS = ("help", "usage", "version")  # the command does nothing else
 NEEDS_NO_SCRIPT = ("wrap", *ENDS)
+NONE = "NONE"
 MAIL_OPTIONS = ("mail-type", "mail-user")
 
 
@@ -182,13 +184,24 @@ def _approve(command: Command, judged: tuple[_Judged, ...], asked: verbs.Asked, 
 def _settings(command: Command, kept: tuple[Found, ...], meanings: dict[int, object], verdict: str) -> tuple[Setting, ...]:
     """In the order of the table. Flags that count repeat, values that gather are joined."""
     settings = []
-    for option in command.options:
-        items = [item for item in kept if item.option.name == option.name and option.verdict == verdict]
-        if option.gathers and items and items[0].value is not None:
-            settings.append(Setting(name=option.name, value=",".join([item.value or "" for item in items]), meaning=meanings[id(items[-1])]))
+    by_name: dict[str, list[Found]] = {}
+    for item in kept:
+        if item.option.verdict == verdict:
+            by_name.setdefault(item.option.name, []).append(item)
+    for items in by_name.values():
+        option = items[0].option
+        if option.gathers and items[0].value is not None:
+            words = _gathered(items, meanings)
+            settings.append(Setting(name=option.name, value=",".join(words), meaning=words))
         else:
             settings.extend([Setting(name=option.name, value=_canonical(item, meanings), meaning=meanings[id(item)]) for item in items])
-    return tuple(settings)
+    return in_order(command, tuple(settings))
+
+
+def _gathered(items: list[Found], meanings: dict[int, object]) -> tuple[str, ...]:
+    """The words of all lists, each once. One that holds NONE adds nothing, whatever else it says."""
+    lists = [meaning for meaning in [meanings[id(item)] for item in items] if isinstance(meaning, tuple) and NONE not in meaning]
+    return tuple(dict.fromkeys([word for words in lists for word in words])) or (NONE,)
 
 
 def _canonical(item: Found, meanings: dict[int, object]) -> str | None:
@@ -203,7 +216,7 @@ def _named_jobs(options: tuple[Setting, ...]) -> tuple[JobId, ...]:
 
 
 def in_order(command: Command, settings: tuple[Setting, ...]) -> tuple[Setting, ...]:
-    places = {option.name: place for place, option in enumerate(command.options)}
+    places = index_of(command).places
     return tuple(sorted(settings, key=lambda one: places[one.name]))
 
 

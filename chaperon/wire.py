@@ -121,7 +121,7 @@ class Incoming:
             self.size = OPENING + size_of_rest(bytes(self._held[:OPENING]))
         if self.size and len(self._held) > self.size:
             raise WireError("something follows the end of the request")
-        return decode_request(bytes(self._held)) if len(self._held) == self.size else None
+        return decode_request(bytes(self._held)) if self.size and len(self._held) == self.size else None
 
     @property
     def begun(self) -> bool:
@@ -186,9 +186,10 @@ def _listed(words: tuple[str, ...] | list[str]) -> bytes:
 def _strings(kind: bytes, content: bytes) -> tuple[str, ...]:
     if content and not content.endswith(b"\0"):
         raise WireError(f"{CALLED[kind]} cannot be read: no end")
+    count = content.count(b"\0")
+    if count > MOST_WORDS:
+        raise WireError(f"{CALLED[kind]}: {count} of them, {MOST_WORDS} are allowed")
     words = content.split(b"\0")[:-1]
-    if len(words) > MOST_WORDS:
-        raise WireError(f"{CALLED[kind]}: {len(words)} of them, {MOST_WORDS} are allowed")
     if words and max(map(len, words)) > MOST_WORD:
         raise WireError(f"{CALLED[kind]}: one has {max(map(len, words))} bytes, {MOST_WORD} are allowed")
     return tuple([word.decode("utf-8", "surrogateescape") for word in words])

@@ -88,6 +88,13 @@ def _printable(text: str) -> str:
     return text
 
 
+def _labels(text: str) -> tuple[str, ...]:
+    parts = tuple(_printable(text).split(","))
+    if not all(0 < len(part) <= 1024 for part in parts):
+        raise ValueError("must be names with commas between")
+    return parts
+
+
 def _anything(text: str) -> str:
     if "\0" in text:
         raise ValueError("must not hold a NUL")
@@ -145,7 +152,7 @@ GRAMMARS: dict[str, Grammar] = {
         refused=("", "gpu:", "gpu:a:b:2", "gpu 2", "help", "/x", "gpu,")),
     "tres": Grammar(read=amounts.tres, accepted=("cpu:4", "cpu=4,gres/gpu:a100:1", "license/x:1"), refused=("", "fs/x:1", "gres/", "cpu:4:5:6")),
     "jobs": Grammar(read=jobids.read, accepted=("1", "0012", "1,2", "1_2", "1_[1-5,7%2]", "1_*", "1+1", "1.batch", "1.0", "1 2", "1_3.extern"),
-        refused=("", "0", "-1", "1x", "1_", "1_[", "1_[]", "1_[1-]", "٣", "1;2", "1.5x", "99999999999", "1\n2"), longest=65_536),
+        refused=("", "0", "-1", "1x", "1_", "1_[", "1_[]", "1_[1-]", "٣", "1;2", "1.5x", "99999999999", "1\n2"), longest=jobids.LONGEST),
     "dependency": Grammar(read=_dependency,
         accepted=("afterok:1", "afterany:1:2,afterok:3", "after:1+5", "singleton", "afterok:1?afterok:2", "aftercorr:1_*"),
         refused=("", "afterok", "afterok:", "expand:1", "afterok:x", "afterok:1,afterok:2?afterok:3", "afterok:-1")),
@@ -160,8 +167,7 @@ GRAMMARS: dict[str, Grammar] = {
         accepted=("alice", "1000", "a,b"), refused=("", "a b", "a,")),
     "states": Grammar(read=_listing(r"[A-Za-z_&|]{1,64}", "must be names of states, with commas between"),
         accepted=("RUNNING", "pd,r", "all"), refused=("", "a b", "1,")),
-    "labels": Grammar(read=_listing(r"[^,\x00-\x1f\x7f-\x9f]{1,1024}", "must be names with commas between"),
-        accepted=("job", "a b,c"), refused=("", "a\nb", "a,,b")),
+    "labels": Grammar(read=_labels, accepted=("job", "a b,c"), refused=("", "a\nb", "a,,b", "a\u00a0b", "a\u202eb", "\udc80")),
     "features": Grammar(read=_matching(r"[A-Za-z0-9_.&|*()\[\]!:,@=+-]{1,1024}", _PLAIN + "_.&|*()[]!:,-"),
         accepted=("gpu&fast", "[a*2|b]"), refused=("", "a b", "`x`", "$x")),
     "word": Grammar(read=_matching(r"[A-Za-z0-9_=,:.@*+-]{1,1024}", _PLAIN + "_=,:.@*+-"),

@@ -10,6 +10,7 @@ import re
 from agent_sandbox.chaperon.words import JobId
 
 MOST = 10_000  # entries
+LONGEST = 65_536  # characters
 LARGEST = 2**32 - 10  # Slurm's own ids end before
 _TASKS = r"[0-9]{1,9}(?:-[0-9]{1,9}(?::[0-9]{1,9})?)?(?:,[0-9]{1,9}(?:-[0-9]{1,9}(?::[0-9]{1,9})?)?)*(?:%[0-9]{1,9})?"
 _ENTRY = re.compile(
@@ -20,7 +21,7 @@ _ENTRY = re.compile(
 
 def read(text: str) -> tuple[JobId, ...]:
     """The jobs of a list with commas (not those in brackets) or spaces between them."""
-    entries = _split(text)
+    entries = _split(text) if len(text) <= LONGEST else []
     if not entries or len(entries) > MOST:
         raise ValueError(f"must be a list of 1 to {MOST} job ids")
     return tuple([_entry(entry) for entry in entries])

@@ -65,7 +65,7 @@ RESOURCES = (
     allow("gpu-bind", "", "word", "*_GPU_BIND"),
     allow("gpu-freq", "", "word", "*_GPU_FREQ"),
     allow("gres", "", "resources", "*_GRES"),
-    allow("gres-flags", "", "choices", "*_GRES_FLAGS", gathers=True,
+    allow("gres-flags", "", "choices", "*_GRES_FLAGS",
           choices=("disable-binding", "enforce-binding", "multiple-tasks-per-sharing", "one-task-per-sharing", "allow-task-sharing")),
     allow("tres-per-task", "", "tres", "*_TRES_PER_TASK", since=(23, 2)),
     allow("tres-bind", "", "word", "*_TRES_BIND", since=(23, 2)),

@@ -67,7 +67,7 @@ DIRECTIVES = [
     r'#SBATCH --comment="a\"b\\c"', r"#SBATCH --comment='a \"b'", "#SBATCH -t4 --", "#SBATCH -n 2\\\n#SBATCH -t 3", "#SBATCH --comment=hetjobs",
     "#SBATCH --wrap=x --quiet -t4",
     "#SBATCH --jo=a'b'c -n'2'", "# SBATCH -n 3\n##SBATCH -n 4\n#sbatch -n 5", "#SBATCH -n 2 -n 4", "#SBATCH -t4 -Jsb\n#PBS -l walltime=0:7:00 -N pbs",
-    "true\n#PBS -N late -e err", "#BSUB -J bs -n 2,4 -W 5\n#PBS -N late",
+    "true\n#PBS -N late -e err", "#BSUB -J bs -n 2,4 -W 5\n#PBS -N late", "#BSUB \n#PBS -N late",
     "#PBS -N pp -l nodes=1:ppn=4,walltime=0:10:00,mem=100mb -j oe -p 5 -t 1-3", "#PBS -o none -e NONE",
     "#PBS -l select=1:ncpus=4:mpiprocs=2", "#PBS -l cput=0:5:00 -h", "#PBS -q short -A physics", "#PBS -m abe -M a@b.org", "#PBS -l nice=3,ncpus=2",
     "#PBS --err=err --out out",
@@ -212,7 +212,7 @@ def test_slurm_takes_what_was_rebuilt_for_what_variables_say(slurm: Slurm, membe
 
 
 REFUSED_BY_BOTH = [
-    "#SBATCH -t4 foo", "#SBATCHER -n 2", "#SBATCH -t4 --\n#SBATCH -n 2", '#SBATCH --comment="x y', "#SBATCH -n 2 : -n 3", "#SBATCH -n 1\r",
+    "#SBATCH -t4 foo", "#SBATCHER -n 2", "#SBATCH -t4 --\n#SBATCH -n 2", '#SBATCH --comment="x y', "#SBATCH -n 2 : -n 3", "#SBATCH -H ':'", "#SBATCH -n 1\r",
     "#PBS foo", "#PBS -x", "#PBS -m q", "#BSUB -n 2,", "#BSUB -P y", r"#SBATCH --comment=a\ b", "#SBATCH --tim=5", "#SBATCH --hold=1",
     "#SBATCH -n",
 ]  # fmt: skip

@@ -45,6 +45,8 @@ def test_sizes_add_up(typed: str, nodes: int, tasks: int, cpus: int, gpus: int) 
     ("-t 5 --time-min=99", {"max_time": 3600}, "asks for 0-01:39:00"),
     ("-p a,c", {"partitions": ("a", "b")}, "c is not in slurm.partitions; use a, b"), ("-A x", {"accounts": ("a",)}, "x is not in slurm.accounts"),
     ("-q high", {"qos": ("normal",)}, "high is not in slurm.qos"), ("-B 2 --cores-per-socket=4", {}, "says again"),
+    ("--spread-job", {"max_nodes": 4, "max_cpus": 2}, "up to 4 cpus; slurm.max_cpus is 2"), ("--spread-job", {"max_cpus": 2}, "say how many with"),
+    ("--spread-job", {"max_nodes": 4, "max_tasks": 3}, "up to 4 tasks"), ("--spread-job", {"max_tasks": 2}, "takes any number of nodes"),
 ])  # fmt: skip
 def test_what_is_over_a_cap_is_refused_with_both_numbers(typed: str, caps: dict[str, object], said: str) -> None:
     assert said in refusals("sbatch", *typed.split(), "--wrap=x", rules=capped(**caps))[0]

@@ -36,7 +36,7 @@ def test_directives_count_where_sbatch_reads_them(script: str, expected: list[st
 @pytest.mark.parametrize(("script", "said"), [
     ("#SBATCH -t4 foo\n", "is not an option"), ("#SBATCHER -n 2\n", "is not an option"), ("#SBATCH -t4 --\n#SBATCH -n 2\n", "is not an option"),
     ('#SBATCH --comment="x y\n', "quotation"), ("#SBATCH -n 2 : -n 3\n", "starts a word"), ("#SBATCH -n 1\r\n", "DOS line ends"),
-    ("#SBATCH \u00a0 -n 2\n", "is not an option"), ("#SBATCH -n 2\0\n", "NUL"), ("#SBATCH hetjob\n", "several components"),
+    ("#SBATCH \u00a0 -n 2\n", "is not an option"), ("#SBATCH -n 2\0\n", "NUL"), ("#SBATCH hetjob\n", "several components"), ("#SBATCH -H ':'\n", "several components"),
     ("#SBATCH PackJob\n#SBATCH -n 1\n", "several components"), ("#SBATCH -n 1 --uid=0\n", "jobs run as you"),
     ("#SBATCH --contain\\er=x\n", "outside the jail"), ("#SBATCH '--cont'ainer=x\n", "outside the jail"),
     ("#SBATCH --prolog=/x\n", "not an option that is known"),
@@ -70,7 +70,7 @@ def test_a_file_in_any_spelling_is_opened_inside_and_never_by_slurm(line: str) -
     ("#PBS -l naccelerators=2", ["--gres=gpu:2"]), ("#PBS -l accelerator=true", ["--gres=gpu:1"]),
     ("#PBS -l nodes=n1+n2:ppn=2", ["--nodelist=n1,n2", "--ntasks=2"]),
     ("#PBS -t 1-3 -h -q short -A me", ["--account=me", "--partition=short", "--hold", "--array=1-3"]), ("#PBS -J 1-3", ["--array=1-3"]),
-    ("#PBS -m abe -M a@b", ["--mail-type=FAIL,BEGIN,END", "--mail-user=a@b"]), ("#PBS -m n", []),
+    ("#PBS -m abe -M a@b", ["--mail-type=FAIL,BEGIN,END", "--mail-user=a@b"]), ("#PBS -m n", []), ("#BSUB\n#PBS -N late", []),
     ("#PBS -W depend=afterok:1", ["--dependency=afterok:1"]),
     ("#PBS -W umask=022 -S /bin/bash -V -k oe -r y -u x -z -I -c n -C x", []), ("#PBS -l pmem=4gb,nodes=1", ["--nodes=1"]),
     ("#BSUB -J b -n 2,4 -W 5 -M 100 -x -q short",

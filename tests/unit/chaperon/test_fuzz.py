@@ -14,7 +14,7 @@ from agent_sandbox.chaperon.words import ALLOW, Approved, Option, Refused
 from agent_sandbox.config.record import replace
 from tests.unit.chaperon.asking import FREE, NEWEST, ask
 
-CASES = 3000 if os.environ.get("SANDBOX_SOAK") else 300
+CASES = 10_000 if os.environ.get("SANDBOX_SOAK") else 1500
 CAPPED = replace(FREE, max_nodes=4, max_tasks=64, max_cpus=64, max_gpus=4, max_time=3600, max_array=10, partitions=("a", "b"), mail=False)
 RULES = (FREE, NEWEST, CAPPED)
 VALUES = sorted({value for grammar in grammars.GRAMMARS.values() for value in (*grammar.accepted, *grammar.refused)})

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import random
-import time
-import tracemalloc
-from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -19,7 +15,6 @@ from tests.unit.chaperon.serving import orders_for
 
 PLAIN = Request(command="sbatch", words=("-n", "4", "", "job.sh"), cwd="/p", environment={"A": "b=c"}, umask=0o027)
 WITH_SCRIPT = Request(**{**PLAIN.__dict__, "script": Script(path="job.sh", content=b"#!/bin/sh\n\0\xff")})
-CASES = 200_000
 
 texts = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]) | st.integers(0xDC80, 0xDCFF).map(chr), max_size=20).filter(
     lambda text: text.encode("utf-8", "surrogateescape").decode("utf-8", "surrogateescape") == text
@@ -39,60 +34,16 @@ def test_what_is_said_is_what_is_heard_in_pieces_of_any_size(request: Request, s
 
 
 @given(st.binary(max_size=200))
-@settings(max_examples=2000)
+@settings(max_examples=3000)
 def test_arbitrary_bytes_are_refused_in_words(data: bytes) -> None:
     with pytest.raises(WireError):
         decode_request(data)
-
-
-def mutated(data: bytes, chance: random.Random) -> bytes:
-    changed = bytearray(data)
-    for _ in range(chance.randrange(1, 4)):
-        at = chance.randrange(len(changed) + 1)
-        match chance.randrange(5):
-            case 0:
-                changed[at : at + 1] = bytes([chance.randrange(256)])
-            case 1:
-                del changed[at : at + chance.randrange(1, 9)]
-            case 2:
-                changed[at:at] = chance.randbytes(chance.randrange(1, 9))
-            case 3:
-                other = chance.randrange(len(changed) + 1)
-                changed[at:at] = changed[other : other + chance.randrange(1, 30)]
-            case _:
-                changed[at : at + 4] = chance.choice([b"\0\0\0\0", b"\xff\xff\xff\xff", b"\0\0\0\1", b"\x7f\xff\xff\xff"])
-        changed = changed or bytearray(b"V")
-    return bytes(changed)
 
 
 def mended(data: bytes) -> bytes:
     """With a first frame that agrees with the length, so that what follows is looked at."""
     rest = data[wire.OPENING :]
     return frame(b"V", b"\0\1" + len(rest).to_bytes(4)) + rest
-
-
-def outcome(data: bytes) -> str:
-    try:
-        return type(decode_request(data)).__name__
-    except WireError as error:
-        return " ".join(str(error).split()[:3])
-
-
-def test_no_change_of_bytes_does_more_than_be_refused_or_make_another_request() -> None:
-    chance, seeds = random.Random(4), [encode_request(PLAIN), encode_request(WITH_SCRIPT)]
-    begin, slowest, seen = time.monotonic(), 0.0, Counter[str]()
-    tracemalloc.start(1)
-    for number in range(CASES):
-        data = mutated(seeds[number % 2], chance)
-        data = mended(data) if number % 4 else data
-        before = time.monotonic()
-        seen[outcome(data)] += 1
-        slowest = max(slowest, time.monotonic() - before)
-    most = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert (seen.total(), most < 4 << 20, slowest < 2) == (CASES, True, True)
-    assert {"Request", "a frame of", "a frame is", "the umask cannot", "the working directory", "this is not", "the stub speaks"} <= set(seen)
-    assert time.monotonic() - begin < 120
 
 
 def request_of(*frames: bytes) -> bytes:
