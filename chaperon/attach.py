@@ -19,7 +19,7 @@ from agent_sandbox.launcher.view import Kind, Mount, View, in_order
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from agent_sandbox.launcher.launch import Case
     from agent_sandbox.launcher.policy import Policy
@@ -59,12 +59,17 @@ def attach(policy: Policy, case: Case, backend: str) -> Policy:
 def find_programs(policy: Policy, case: Case) -> str:
     """The directory of the real sbatch: the admin's word, else along the caller's PATH – but never one that an agent can write."""
     prefix = case.settings.text("slurm.prefix")
-    places = (f"{prefix}/bin",) if prefix else (*case.host.environment.get("PATH", "").split(":"), *USUAL_PLACES)
+    places = (f"{prefix}/bin",) if prefix else (*_started_with(case).get("PATH", "").split(":"), *USUAL_PLACES)
     for place in places:
         found = case.disk.follow(f"{place}/sbatch") if place.startswith("/") else None
         if found and found.kind == "file" and not _is_writable(found.real, policy):
             return os.path.normpath(place)
     return ""
+
+
+def _started_with(case: Case) -> Mapping[str, str]:
+    """Never the variables that an agent chose for its job: Slurm's settings name libraries that its programs load, outside."""
+    return case.host.environment if case.started_with is None else case.started_with
 
 
 def _is_writable(path: str, policy: Policy) -> bool:
@@ -79,7 +84,7 @@ def orders_for(policy: Policy, case: Case, programs: str, place: str) -> Orders:
     return Orders(
         session=sessions.id_of(case.session), fifos=place, state=case.places.state, project=policy.project, project_id="",
         user=host.user, uid=host.uid, home=host.home, entry=host.entry, python=host.python, library=host.package.rpartition("/")[0],
-        programs=programs, slurm_conf=settings.text("slurm.conf") or host.environment.get("SLURM_CONF", ""),
+        programs=programs, slurm_conf=settings.text("slurm.conf") or _started_with(case).get("SLURM_CONF", ""),
         settings=to_data(settings), caps=caps_of(settings), scope=settings.text("slurm.scope"), mail=settings.text("mail.stubs") == "off",
         given=tuple(policy.environment.values), log=open_audit(settings, case.places, host).log,
     )  # fmt: skip
