@@ -12,10 +12,11 @@ import re
 import shlex
 import shutil
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.machines.jail import Result
 from tests.machines.needs import need
 from tests.machines.slurm.keeper import wait_for
 from tests.slurm.conftest import Site
@@ -109,7 +110,6 @@ class Range:
         jail.write(self.key, f"{SECRET}\n", 0o600)
         jail.write(self.outside / "x").unlink()
         jail.write(self.project / "reports" / "x").unlink()
-        jail.write(self.project / "driver.py", DRIVER)
         jail.write(self.project / "slurm.conf", (self.site.slurm.places.etc / "slurm.conf").read_text())
         jail.write(self.project / "multi", "0 touch /x\n")
         places = {"reports": self.project / "reports", "key": self.key, "outside": self.outside / "body"}
@@ -117,15 +117,12 @@ class Range:
 
     def run(self, attacks: Sequence[Attack], *, jailed: bool) -> list[Outcome]:
         """All of them, one after the other, in one jail or in none; then until the last job has ended."""
-        orders = self.project / "orders.json"
-        self.site.jail.write(orders, json.dumps([(FUNCTIONS + attack.line, str(self._room(n)), self._values(n)) for n, attack in enumerate(attacks)]))
         for number, attack in enumerate(attacks):
             self._plant(number, attack)
-        command = ("/usr/bin/python3", "-I", self.project / "driver.py", orders)
-        done = self.site.inside(*command, options=()) if jailed else self.site.outside(*command)
-        assert done.code == 0, done.err
+        orders = [(attack.line, self._room(number), self._values(number)) for number, attack in enumerate(attacks)]
+        ended = drive(self.site, orders, jailed=jailed)
         self.settle()
-        return [self._outcome(number, attack, *how) for number, (attack, how) in enumerate(zip(attacks, json.loads(done.out), strict=True))]
+        return [self._outcome(number, attack, how) for number, (attack, how) in enumerate(zip(attacks, ended, strict=True))]
 
     def settle(self) -> None:
         user = self.site.jail.user
@@ -163,14 +160,14 @@ class Range:
         library = jail.write(evil / "library.so", mode=0o755)
         library.write_bytes(compiled(self.project).replace(SLOT, os.fsencode(self._target(number)).ljust(len(SLOT), b"\0")))
 
-    def _outcome(self, number: int, attack: Attack, code: int, out: str, err: str) -> Outcome:
-        jobs = tuple(int(found) for found in SUBMITTED.findall(out))
+    def _outcome(self, number: int, attack: Attack, how: Result) -> Outcome:
+        jobs = tuple(int(found) for found in SUBMITTED.findall(how.out))
         reports = [self.project / "reports" / str(job) for job in jobs]
         written = [path.read_text(errors="replace") for path in self._room(number).iterdir() if path.is_file() and not path.is_symlink()]
         return Outcome(
-            attack=attack, code=code, out=out, err=err, jobs=jobs, reports=tuple(text_of(path) for path in reports if path.exists()),
+            attack=attack, code=how.code, out=how.out, err=how.err, jobs=jobs, reports=tuple(text_of(path) for path in reports if path.exists()),
             codes=tuple(self.site.slurm.job(job)["ExitCode"] for job in jobs),
-            reached=os.path.lexists(self._target(number)) or any(SECRET in text for text in (out, err, *written)),
+            reached=os.path.lexists(self._target(number)) or any(SECRET in text for text in (how.out, how.err, *written)),
         )  # fmt: skip
 
     def everything_written(self) -> str:
@@ -180,6 +177,16 @@ class Range:
     def clear(self) -> None:
         for path in (*self.outside.iterdir(), *self.project.glob("a[0-9]*"), *(self.project / "reports").iterdir()):
             shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
+
+
+def drive(site: Site, orders: Sequence[tuple[str, Path, Mapping[str, str]]], *, jailed: bool) -> list[Result]:
+    """Lines of shell, each with its directory and its variables, one after the other in one jail or in none."""
+    jail = site.jail
+    packed = jail.write(jail.project / "orders.json", json.dumps([(FUNCTIONS + line, str(cwd), dict(values)) for line, cwd, values in orders]))
+    command = ("/usr/bin/python3", "-I", jail.write(jail.project / "driver.py", DRIVER), packed)
+    done = site.inside(*command, options=()) if jailed else site.outside(*command)
+    assert done.code == 0, done.err
+    return [Result(code=code, out=out, err=err) for code, out, err in json.loads(done.out)]
 
 
 def text_of(report: Path) -> str:
