@@ -8,7 +8,7 @@ from agent_sandbox.launcher.policy import Access
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from agent_sandbox.launcher.launch import Case
     from agent_sandbox.launcher.policy import Policy
@@ -41,14 +41,19 @@ def _is_writable(path: str, policy: Policy) -> bool:
     return mount is not None and mount.access == Access.WRITE
 
 
+def started_with(case: Case) -> Mapping[str, str]:
+    """Never the variables that an agent chose for its job: Slurm's settings name libraries that its programs load, outside."""
+    return case.host.environment if case.started_with is None else case.started_with
+
+
 def _places(case: Case) -> tuple[str, ...]:
-    return (*case.host.environment.get("PATH", "").split(":"), *USUAL_PLACES)
+    return (*started_with(case).get("PATH", "").split(":"), *USUAL_PLACES)
 
 
 def real_programs(policy: Policy, case: Case, programs: str) -> list[str]:
     """Every one that the jail shows, by its real path: where we found ours, on PATH, in the usual places, in what a module would add."""
     disk, seen = case.disk, {}
-    for place in dict.fromkeys((programs, *_places(case), *_of_modules(case))):
+    for place in dict.fromkeys((programs, *_places(case), *case.host.environment.get("PATH", "").split(":"), *_of_modules(case))):
         home = disk.follow(place).real if place.startswith("/") else ""
         if home and home not in seen and any(disk.kind(f"{home}/{name}") for name in TELLING):
             seen[home] = [disk.follow(f"{home}/{name}") for name in NAMES]

@@ -139,7 +139,7 @@ def open_case(job: Job) -> Case:
         request=Request(word="", command=(host.python, "-I", "-S", host.package + INSIDE), settings={}, project=job.project),
         host=replace(host, cwd=project.real, environment=environment_of(job, chosen, os.environ)), disk=disk, places=places, project=project,
         settings=load_session(where, dict(job.settings)), session=sessions.new_name(),
-        files=((SCRIPT, job.script),), finish=lambda policy: with_orders(policy, orders_for(job, host, chosen)),
+        files=((SCRIPT, job.script),), finish=lambda policy: with_orders(policy, orders_for(job, host, chosen)), started_with=dict(os.environ),
     )  # fmt: skip
 
 

@@ -64,8 +64,9 @@ def files_of(asked: Files, names: Names, cwd: str) -> Files:
 
 
 def locate(pattern: str, names: Names, cwd: str) -> str:
+    """A pattern is absolute as it is written: what stands for one of its symbols may begin with a slash, too."""
     path = expand(pattern, names)
-    return path if path.startswith("/") else f"{cwd.rstrip('/')}/{path}"
+    return path if pattern.startswith("/") else f"{cwd.rstrip('/')}/{path}"
 
 
 def expand(pattern: str, names: Names) -> str:

@@ -208,12 +208,16 @@ def here() -> bytes:
 
 
 def guess(words: "list[str]") -> "tuple[bytes, bytes] | None":
-    """The script, most probably: the first word that is a file. If it is not, the chaperon will say so."""
+    """The script, most probably: the first word that is a file. If it is not, the chaperon will say so, and neither is it then a
+    mistake that it cannot be read, or is long: `-o` may stand before it."""
     for word in words:
         if word.startswith("--wrap"):
             return None
         if not word.startswith("-") and is_file(word):
-            return to_bytes(word), read(to_bytes(word))
+            try:
+                return to_bytes(word), read(to_bytes(word))
+            except Problem:
+                return None
     return None
 
 

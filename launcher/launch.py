@@ -31,7 +31,7 @@ from agent_sandbox.launcher.view import Carving, Kind, Mount, View, in_order
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from agent_sandbox.config.settings import Settings
     from agent_sandbox.launcher.backends.choose import Choice
@@ -61,6 +61,7 @@ class Case:
     session: str  # its name
     files: tuple[tuple[str, bytes], ...] = ()  # beside the summary, in the jail's own place: name and content
     finish: Callable[[Policy], Policy] | None = None  # the last word on a policy before it becomes a plan
+    started_with: Mapping[str, str] | None = None  # our own variables, where those of the host are an agent's (in a job)
 
 
 @record
