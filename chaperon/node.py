@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
     from agent_sandbox.chaperon.envelope import Job
     from agent_sandbox.chaperon.export import Chosen
+    from agent_sandbox.config.location import Where
+    from agent_sandbox.config.settings import Settings
     from agent_sandbox.launcher.handover import Guard
     from agent_sandbox.launcher.launch import Case
     from agent_sandbox.launcher.policy import Host, Policy
@@ -120,7 +122,6 @@ def die_as(code: int) -> None:
 def open_case(job: Job) -> Case:
     """As for a launch from a shell, with the session in the place of the person's and the repository's settings."""
     from agent_sandbox.config.location import ADMIN_DIR, Where
-    from agent_sandbox.config.session import load_session
     from agent_sandbox.launcher import session as sessions
     from agent_sandbox.launcher.cli import Request
     from agent_sandbox.launcher.launch import Case
@@ -138,9 +139,21 @@ def open_case(job: Job) -> Case:
     return Case(
         request=Request(word="", command=(host.python, "-I", "-S", host.package + INSIDE), settings={}, project=job.project),
         host=replace(host, cwd=project.real, environment=environment_of(job, chosen, os.environ)), disk=disk, places=places, project=project,
-        settings=load_session(where, dict(job.settings)), session=sessions.new_name(),
+        settings=settings_for(where, dict(job.settings)), session=sessions.new_name(),
         files=((SCRIPT, job.script),), finish=lambda policy: with_orders(policy, orders_for(job, host, chosen)), started_with=dict(os.environ),
     )  # fmt: skip
+
+
+def settings_for(where: Where, session: dict[str, object]) -> Settings:
+    """The session's, clamped by this node's admin; slurm.network, whoever set it, makes the network of a job stricter than the session's."""
+    from agent_sandbox.config.session import load_session
+    from agent_sandbox.launcher.resolve.network import MODES
+
+    settings = load_session(where, session)
+    own, jobs = settings.text("network.mode"), settings.text("slurm.network")
+    if not jobs or MODES.index(jobs) >= MODES.index(own):
+        return settings
+    return load_session(where, {**session, "network.mode": jobs})
 
 
 def environment_of(job: Job, chosen: Chosen, given: Mapping[str, str]) -> dict[str, str]:

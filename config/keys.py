@@ -155,8 +155,8 @@ def _slurm() -> tuple[Key, ...]:
         "array": "tasks of one array", "jobs": "jobs in flight", "submit_rate": "submissions in one minute",
     }  # fmt: skip
     return (
-        _choice("slurm.enabled", "strictest", "off", ("off", "auto", "on"),
-                "Slurm commands inside; auto: where Slurm is installed (off until srun is there too)"),
+        _choice("slurm.enabled", "strictest", "auto", ("off", "auto", "on"),
+                "Slurm commands inside; auto: where Slurm is installed"),
         _choice("slurm.scope", "strictest", "project", ("session", "project", "user"),
                 "whose jobs can be seen and changed inside"),
         *(_make(f"slurm.max_{name}", "number", "least", f"most {of}") for name, of in caps.items()),
@@ -165,7 +165,7 @@ def _slurm() -> tuple[Key, ...]:
         _make("slurm.accounts", "names", "admin", "accounts that jobs may use; unset: any"),
         _make("slurm.qos", "names", "admin", "QOS that jobs may use; unset: any"),
         _choice("slurm.network", "strictest", None, NETWORKS, "the network mode of jobs, if it is to be stricter",
-                at_most="network.mode", unready="holds"),
+                at_most="network.mode"),
         _choice("slurm.log_level", "last", "warning", ("error", "warning", "info", "debug"),
                 "how much the chaperon logs", unready="holds"),
         _make("slurm.prefix", "text", "admin", "where Slurm is installed, if not found", default=""),

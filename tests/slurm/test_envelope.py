@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from tests.machines.slurm.keeper import wait_for
 from tests.slurm.envelopes import Envelopes, text_of
 
 SECRET = "PRIVATE KEY hunter2"
-# Of the job's own number, or ours to say: SLURM_CONF is of no use inside, and the tools of the jail come at the end of PATH.
+# Of the job's own number, or ours to say: SLURM_CONF is of no use inside, and the tools of the jail come at both ends of PATH.
 OTHERWISE = {"PATH", "SLURM_JOB_NAME", "SLURM_JOB_ID", "SLURM_JOBID", "SLURM_TASK_PID", "SLURM_CONF", "MAIL", "_", "TERM", "SHLVL"}
 
 
@@ -103,7 +104,7 @@ def test_export_gives_what_sbatch_gives(envelopes: Envelopes, export: str | None
     assert {name: ours.pop(name, None) for name in own} == own
     differ = {name: (ours.get(name), theirs.get(name)) for name in ours.keys() | theirs.keys() if ours.get(name) != theirs.get(name)}
     assert differ.keys() <= OTHERWISE | own.keys(), differ
-    assert ours["PATH"].removesuffix(":/run/agent-sandbox/bin") == theirs["PATH"]
+    assert ours["PATH"].removeprefix("/run/agent-sandbox/stubs:").removesuffix(":/run/agent-sandbox/bin") == theirs["PATH"]
     assert "SLURM_CONF" not in ours
 
 
@@ -191,3 +192,14 @@ def test_lines_can_be_followed_as_they_come(envelopes: Envelopes) -> None:
     assert envelopes.slurm.job(job)["JobState"] == "RUNNING"
     envelopes.jail.write(Path(go))
     assert envelopes.wait(job).out == "first\nsecond\n"
+
+
+def test_the_network_of_a_job_can_be_stricter_than_the_sessions_and_never_looser(envelopes: Envelopes) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        script = f"#!/bin/bash\n(exec 3<>/dev/tcp/127.0.0.1/{listener.getsockname()[1]}) && echo reached\necho ended\n"
+        for session, jobs, said in (
+            ("open", None, "reached\nended\n"), ("open", "isolated", "ended\n"), ("isolated", "open", "ended\n"), ("open", "open", "reached\nended\n"),
+        ):  # fmt: skip
+            settings = {"network.mode": session, **({"slurm.network": jobs} if jobs else {})}
+            done = envelopes.run(envelopes.job(script, settings=settings))
+            assert done.out.endswith(said) and ("reached" in done.out) == ("reached" in said), (session, jobs, done.out, done.log)
