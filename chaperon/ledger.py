@@ -51,6 +51,7 @@ class _Read:
         self.jobs: list[Job] = []
         self.intents: dict[str, float] = {}
         self.ended: set[str] = set()  # intents that something followed
+        self.became: dict[str, int] = {}  # those that became jobs
 
     def take(self, path: str) -> None:
         """The lines that were added since, but for one that is not whole yet."""
@@ -74,7 +75,23 @@ class _Read:
             return
         if words[0] == JOB:
             self.jobs.append(Job(id=int(words[2]), tasks=int(words[3]), time=float(words[4]), name=words[5]))
+            self.became[words[1]] = int(words[2])
         self.ended.add(words[1])  # by a whole line alone: of a job that cannot be read Slurm is asked
+
+
+def read_file(path: str) -> dict[str, int]:
+    """The tokens of one file whose end is known, and their jobs; 0 = there was none."""
+    found = _Read()
+    try:
+        found.take(path)
+    except OSError:
+        pass
+    return {**dict.fromkeys(found.ended, 0), **found.became}
+
+
+def host_name() -> str:
+    """With which tokens and files begin."""
+    return os.uname().nodename.replace("/", "_")
 
 
 class Ledger:
@@ -83,7 +100,7 @@ class Ledger:
         self._top = f"{orders.state}/ledger"
         self._project = orders.project_id or project_id(orders.state, orders.project)
         self._own = f"{self._top}/{self._project}/{orders.session}"
-        self._file = f"{os.uname().nodename.replace('/', '_')}-{os.getpid()}-{started(os.getpid())}"
+        self._file = f"{host_name()}-{os.getpid()}-{started(os.getpid())}"
         self._logs = f"{orders.state}/jobs"
         self._read: dict[str, _Read] = {}
         self._listed: dict[str, tuple[int, list[str]]] = {}

@@ -163,7 +163,7 @@ class Scheduler:
     def reap(self) -> list[Process]:
         """Those that have ended since the last time."""
         ended = []
-        while self.running:
+        while True:
             try:
                 pid, status = os.waitpid(-1, os.WNOHANG)
             except ChildProcessError:

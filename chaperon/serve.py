@@ -13,6 +13,7 @@ import signal
 import time
 from collections import deque
 
+from agent_sandbox.chaperon import tidy
 from agent_sandbox.chaperon.poller import READ, Poller
 from agent_sandbox.chaperon.talk import PIECE, Talk
 from agent_sandbox.chaperon.wire import Want, WireError, encode_reply, encode_want, refused
@@ -232,6 +233,7 @@ class Server:
         if now - self._swept > self._limits.sweep:
             self._swept = now
             self._sweep()
+        tidy.start_when_due(self._orders)
 
     def _look(self, talk: Talk, now: float, pressed: bool) -> None:
         limits, quiet = self._limits, now - talk.progress
