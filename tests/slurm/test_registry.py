@@ -212,9 +212,9 @@ def test_slurm_takes_what_was_rebuilt_for_what_variables_say(slurm: Slurm, membe
 
 
 REFUSED_BY_BOTH = [
-    "#SBATCH -t4 foo", "#SBATCHER -n 2", "#SBATCH -t4 --\n#SBATCH -n 2", '#SBATCH --comment="x y', "#SBATCH -n 2 : -n 3", "#SBATCH -H ':'", "#SBATCH -n 1\r",
+    "#SBATCH -t4 foo", "#SBATCHER -n 2", "#SBATCH -t4 --\n#SBATCH -n 2", '#SBATCH --comment="x y', "#SBATCH -n 2 : -n 3", "#SBATCH -n 1\r",
     "#PBS foo", "#PBS -x", "#PBS -m q", "#BSUB -n 2,", "#BSUB -P y", r"#SBATCH --comment=a\ b", "#SBATCH --tim=5", "#SBATCH --hold=1",
-    "#SBATCH -n",
+    "#SBATCH -n", "#SBATCH -H ':'",
 ]  # fmt: skip
 
 

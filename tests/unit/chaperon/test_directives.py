@@ -36,8 +36,9 @@ def test_directives_count_where_sbatch_reads_them(script: str, expected: list[st
 @pytest.mark.parametrize(("script", "said"), [
     ("#SBATCH -t4 foo\n", "is not an option"), ("#SBATCHER -n 2\n", "is not an option"), ("#SBATCH -t4 --\n#SBATCH -n 2\n", "is not an option"),
     ('#SBATCH --comment="x y\n', "quotation"), ("#SBATCH -n 2 : -n 3\n", "starts a word"), ("#SBATCH -n 1\r\n", "DOS line ends"),
-    ("#SBATCH \u00a0 -n 2\n", "is not an option"), ("#SBATCH -n 2\0\n", "NUL"), ("#SBATCH hetjob\n", "several components"), ("#SBATCH -H ':'\n", "several components"),
-    ("#SBATCH PackJob\n#SBATCH -n 1\n", "several components"), ("#SBATCH -n 1 --uid=0\n", "jobs run as you"),
+    ("#SBATCH \u00a0 -n 2\n", "is not an option"), ("#SBATCH -n 2\0\n", "NUL"), ("#SBATCH hetjob\n", "several components"),
+    ("#SBATCH -H ':'\n", "several components"), ("#SBATCH PackJob\n#SBATCH -n 1\n", "several components"),
+    ("#SBATCH -n 1 --uid=0\n", "jobs run as you"),
     ("#SBATCH --contain\\er=x\n", "outside the jail"), ("#SBATCH '--cont'ainer=x\n", "outside the jail"),
     ("#SBATCH --prolog=/x\n", "not an option that is known"),
     ("#SBATCH -M\tother\n", "this cluster"), ("#SBATCH --bbf=/x\n", "as you"), ("#SBATCH -F/etc/passwd\n", "file of hosts"),

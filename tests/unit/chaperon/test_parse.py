@@ -101,7 +101,7 @@ def test_a_refused_variable_says_which_to_unset() -> None:
     (["--requeue", "--no-requeue"], ["--no-requeue"]), (["--no-requeue", "--requeue"], ["--requeue"]),
     (["-vvv"], ["--verbose"] * 3), (["-" + "v" * 50], ["--verbose"] * 9),
     (["--mail-type=END", "--mail-type=FAIL"], ["--mail-type=END,FAIL"]),
-    (["-S1", "--thread-spec=2"], ["--thread-spec=2"]),
+    (["-S1", "--thread-spec=2"], ["--core-spec=1", "--thread-spec=2"]),
 ])  # fmt: skip
 def test_repeated_options_mean_what_they_mean_to_slurm(typed: list[str], expected: list[str]) -> None:
     assert words("sbatch", *typed, "s.sh") == expected
