@@ -13,7 +13,7 @@ import os
 import time
 
 from agent_sandbox.chaperon.projects import make_private, project_id
-from agent_sandbox.chaperon.views.scope import PROJECT, SESSION, Scope, Tools
+from agent_sandbox.chaperon.views.scope import NO_LOG, PROJECT, SESSION, Scope, Tools
 from agent_sandbox.config.errors import UserError, plain
 from agent_sandbox.config.record import record
 from agent_sandbox.launcher.session import started
@@ -32,6 +32,7 @@ TICK = 2 * 10**9  # nanoseconds: more than any clock of a file server is coarse
 SHORT = 2.0  # seconds that a submission of ours may take before Slurm is asked for its job
 LONGEST_LOG = 1 << 16
 NOT_STARTED = "was not started"  # how a node says that there was no jail, and so no job
+UNOPENED, UNSTARTED = "agent-sandbox: the job's ", "error: execve(): "  # how our part in the jail says so, and how Slurm does
 FILE = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -194,12 +195,13 @@ class Ledger:
         return sum(job.tasks for found in self._found(self._all_places()) for job in found.jobs if job.time >= moment)
 
     def reasons(self, job: int) -> str:
-        """Why a job of the scope never started; empty where it did."""
-        for place in self._places():
-            text = _text(f"{self._logs}/{place.rpartition('/')[2]}/{job}.log")
-            if lines := [plain(line) for line in text.splitlines() if NOT_STARTED in line]:
-                return lines[-1]
-        return ""
+        """Why a job of the scope never started; empty where it did. Without a log it waits, or Slurm could not make one: it will tell."""
+        texts = [_text(f"{self._logs}/{place.rpartition('/')[2]}/{job}.log") for place in self._places()]
+        found = [line for text in texts if text for line in text.splitlines() if any(mark in line for mark in (NOT_STARTED, UNOPENED, UNSTARTED))]
+        if found:
+            line = plain(found[-1])
+            return line if NOT_STARTED in line else f"agent-sandbox: job {job} {NOT_STARTED}: {line.removeprefix('agent-sandbox: ')}"
+        return "" if any(text is not None for text in texts) else NO_LOG.format(job=job)
 
     def _places(self) -> list[str]:
         """The directories of the sessions in the scope."""
@@ -253,12 +255,12 @@ class Ledger:
         return entries
 
 
-def _text(path: str) -> str:
-    """The end of a file. What is in it may be anything."""
+def _text(path: str) -> str | None:
+    """The end of a file; None where there is none. What is in it may be anything."""
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
-        return ""
+        return None
     with os.fdopen(handle, "rb") as file:
         file.seek(max(0, os.fstat(handle).st_size - LONGEST_LOG))
         return file.read(LONGEST_LOG).decode("utf-8", "replace")

@@ -57,10 +57,13 @@ def main(packed: str) -> NoReturn:
 
         say(f"job {os.environ.get('SLURM_JOB_ID', '?')} was not started: {error}", "error")
         code = error.code
-    except BaseException:
+    except BaseException as error:
         import traceback
 
+        from agent_sandbox.launcher.say import say
+
         traceback.print_exc()
+        say(f"job {os.environ.get('SLURM_JOB_ID', '?')} was not started, or did not end as it should: {type(error).__name__}: {error}", "error")
         code = FAILED
     sys.stderr.flush()
     os._exit(code)
@@ -125,12 +128,14 @@ def open_case(job: Job) -> Case:
     from agent_sandbox.launcher import session as sessions
     from agent_sandbox.launcher.cli import Request
     from agent_sandbox.launcher.launch import Case
-    from agent_sandbox.launcher.probe import Disk, read_host
+    from agent_sandbox.launcher.probe import Disk, printable, read_host
     from agent_sandbox.launcher.resolve.project import find_places, find_project
 
     host, disk = read_host(), Disk()
     places = find_places(host, disk, ADMIN_DIR, sessions.base_directory(host.uid))
     project = find_project(job.project, host, disk)
+    if project.real != job.project:  # real when it was submitted: who can write above it may have put a link there since
+        raise UserError("the project is not the directory that it was: its path leads elsewhere now", where=printable(job.project))
     where = Where(
         user=host.user, uid=host.uid, home=host.home, groups=tuple(name for _, name in host.groups), host=host.name,
         project=project.real, cwd=project.real,

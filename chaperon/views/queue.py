@@ -5,11 +5,13 @@ Besides the ids the user is always said: an id that Slurm gave to somebody else 
 
 from __future__ import annotations
 
+import re
+
 from agent_sandbox.chaperon.command import Command
 from agent_sandbox.chaperon.rebuild import force, rebuild
 from agent_sandbox.chaperon.views.data import sifted
 from agent_sandbox.chaperon.views.lookup import MOST, SECONDS, admit, look
-from agent_sandbox.chaperon.views.scope import MOST_IDS, other_users, with_jobs, without
+from agent_sandbox.chaperon.views.scope import MOST_IDS, NO_LOG, other_users, with_jobs, without
 from agent_sandbox.chaperon.wire import Reply, refused
 from agent_sandbox.config.record import replace
 
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 WORDS_ALONE = ("help", "usage", "version", "helpformat")
 MOST_REASONS = 20  # jobs whose reason is told
 TODAY, NOW = "00:00:00", "now"
+LAUNCH_FAILED = re.compile(rb"(?<![0-9:])0:53(?![0-9:])|JobLaunchFailure")
 
 
 def queue(approved: Approved, scope: Scope) -> Step:
@@ -110,13 +113,15 @@ def _shown(approved: Approved, scope: Scope) -> Command:
     for form in ("json", "yaml"):
         if approved.has(form):
             return sifted(approved, form, scope)
-    told = tuple([job.job for job in approved.jobs][:MOST_REASONS]) if approved.command == "sacct" else ()
+    told = tuple([job.job for job in approved.jobs][:MOST_REASONS]) if approved.command in ("sacct", "squeue") else ()
     if any(scope.reasons(job) for job in told):
         return Command(program=approved.command, words=rebuild(approved), finish=lambda result: with_reasons(result, told, scope), most=MOST)
     return Command(program=approved.command, words=rebuild(approved), live=True)
 
 
 def with_reasons(result: Result, jobs: tuple[int, ...], scope: Scope) -> Reply:
-    """Why jobs never started, as their nodes said it."""
-    reasons = [scope.reasons(job) for job in jobs]
-    return Reply(code=result.code, out=result.out, err=result.err + "".join([f"{reason}\n" for reason in dict.fromkeys(reasons) if reason]).encode())
+    """Why jobs never started, as their nodes said it; that there is no log is a reason only where Slurm says that it could not launch."""
+    unlaunched = LAUNCH_FAILED.search(result.out)
+    reasons = [(scope.reasons(job), NO_LOG.format(job=job)) for job in jobs]
+    told = dict.fromkeys([reason for reason, silent in reasons if reason and (reason != silent or unlaunched)])
+    return Reply(code=result.code, out=result.out, err=result.err + "".join([f"{reason}\n" for reason in told]).encode())

@@ -22,6 +22,7 @@ CALLED = {SESSION: "that this session submitted", PROJECT: "that were submitted 
 NOBODY = 99_999_999  # larger than any id that Slurm gives out: a list with it is never empty, and never a single job's
 MOST_IDS = 5_000  # in one list: the kernel takes 128 KiB in one word
 MOST_TOLD = 10  # ids in one refusal
+NO_LOG = "agent-sandbox: job {job} was not started: Slurm could not open its log on the node; the state directory must be the same on every node"
 
 # How each command says that there is no such job. The same for a job of somebody else's and for one that never was.
 NO_SUCH_JOB = {

@@ -15,6 +15,7 @@ from agent_sandbox.chaperon import ledger as ledgers
 from agent_sandbox.chaperon import projects
 from agent_sandbox.chaperon.ledger import Ledger
 from agent_sandbox.chaperon.views.lookup import Live
+from agent_sandbox.chaperon.views.scope import NO_LOG
 from agent_sandbox.config.errors import UserError
 from agent_sandbox.config.record import replace
 from agent_sandbox.launcher import syscalls
@@ -153,7 +154,14 @@ def test_a_reason_is_told_in_plain_words_and_a_link_is_not_followed(tmp_path: Pa
     logs = Path(book.log_directory)
     (logs / "1.log").write_bytes(b"noise\nagent-sandbox: job 1 was not started: \x1b[31m\xff\nmore\n")
     (logs / "2.log").symlink_to(logs / "1.log")
-    assert (book.reasons(1), book.reasons(2), book.reasons(3)) == ("agent-sandbox: job 1 was not started: \\x1b[31m�", "", "")
+    (logs / "4.log").write_text("slurmstepd-n1: error: execve(): /spool/slurm_script: Permission denied\n")
+    (logs / "5.log").write_text("agent-sandbox: the job's output file '/x': No such file or directory\n")
+    (logs / "6.log").write_text("agent-sandbox: weak point in slurm: something\n")
+    assert [book.reasons(job) for job in range(1, 7)] == [
+        "agent-sandbox: job 1 was not started: \\x1b[31m�", NO_LOG.format(job=2), NO_LOG.format(job=3),
+        "agent-sandbox: job 4 was not started: slurmstepd-n1: error: execve(): /spool/slurm_script: Permission denied",
+        "agent-sandbox: job 5 was not started: the job's output file '/x': No such file or directory", "",
+    ]  # fmt: skip
 
 
 def test_many_sessions_are_read_in_little_time(tmp_path: Path) -> None:
