@@ -6,7 +6,6 @@ The steps follow each other as the serve loop asks for them: which script, is it
 from __future__ import annotations
 
 import os
-import time
 
 from agent_sandbox.chaperon import words
 from agent_sandbox.chaperon.command import Command
@@ -14,8 +13,9 @@ from agent_sandbox.chaperon.envelope import Job, Launcher, forced_options, make_
 from agent_sandbox.chaperon.outputs import Files
 from agent_sandbox.chaperon.rebuild import force, rebuild
 from agent_sandbox.chaperon.registry import COMMANDS, variables
-from agent_sandbox.chaperon.validate import script_of, validate
-from agent_sandbox.chaperon.views.answer import ledger_of, rules_of
+from agent_sandbox.chaperon.room import with_room
+from agent_sandbox.chaperon.validate import script_of
+from agent_sandbox.chaperon.views.answer import ledger_of, with_verdict
 from agent_sandbox.chaperon.wire import Reply, Want, refused
 from agent_sandbox.config.errors import UserError
 
@@ -25,9 +25,8 @@ if TYPE_CHECKING:
     from agent_sandbox.chaperon.ledger import Ledger
     from agent_sandbox.chaperon.orders import Orders
     from agent_sandbox.chaperon.wire import Request
-    from agent_sandbox.chaperon.words import Approved
+    from agent_sandbox.chaperon.words import Approved, Refused
 
-MINUTE = 60.0
 TELLS = ("help", "usage", "version")  # the command does nothing else
 WRAP = "#!/bin/sh\n# This script was created by sbatch --wrap.\n\n{command}\n"  # as sbatch writes it
 
@@ -43,51 +42,25 @@ def submit(request: Request, orders: Orders) -> Step:
         command="sbatch", words=request.words, environment={name: value for name, value in request.environment.items() if name in known},
         cwd=request.cwd, script=text,
     )  # fmt: skip
-    checked = validate(asked, rules_of(orders))
+    return with_verdict(asked, orders, lambda checked: _carry_out(request, checked, script, orders))
+
+
+def _carry_out(request: Request, checked: Approved | Refused, script: bytes | None, orders: Orders) -> Step:
     if isinstance(checked, words.Refused):
         return refused("sbatch", *map(str, checked.reasons))
     for name in TELLS:
         if checked.has(name):
             return Command(program="sbatch", words=(f"--{name}",))
     ledger = ledger_of(orders)
-    late = _too_fast(checked, orders, ledger)
-    if late:
-        return refused("sbatch", late)
-    if orders.caps.max_jobs is None or checked.has("test-only"):
-        return _start(request, checked, script, orders, ledger)
-    return Command(
-        program="squeue", words=("--noheader", "--array", f"--user={orders.user}", "--format=%i"),
-        finish=lambda found: _if_there_is_room(found, request, checked, script, orders, ledger),
-    )  # fmt: skip
+    tasks = 0 if checked.has("test-only") else checked.sizes.array if checked.sizes else 1
+    return with_room("sbatch", tasks, orders.caps, ledger, lambda token: _start(request, checked, script, orders, ledger, token))
 
 
-def _too_fast(checked: Approved, orders: Orders, ledger: Ledger) -> str:
-    most = orders.caps.max_submit_rate
-    if most is None or checked.has("test-only"):
-        return ""
-    done, more = ledger.submitted_since(time.time() - MINUTE), checked.sizes.array if checked.sizes else 1
-    if done + more <= most:
-        return ""
-    return f"{done} jobs were submitted within a minute, and this would be {more} more: slurm.max_submit_rate is {most}; wait a minute"
-
-
-def _if_there_is_room(found: Result, request: Request, checked: Approved, script: bytes | None, orders: Orders, ledger: Ledger) -> Step:
-    if found.code:
-        return Reply(code=found.code, err=found.err)
-    running, more, most = len(found.out.split()), checked.sizes.array if checked.sizes else 1, orders.caps.max_jobs
-    if most is not None and running + more > most:
-        return refused("sbatch", f"you have {running} jobs, and this would be {more} more: slurm.max_jobs is {most}; wait until some have ended")
-    return _start(request, checked, script, orders, ledger)
-
-
-def _start(request: Request, checked: Approved, script: bytes | None, orders: Orders, ledger: Ledger) -> Step:
-    token = ""
+def _start(request: Request, checked: Approved, script: bytes | None, orders: Orders, ledger: Ledger, token: str) -> Step:
     try:
-        token = ledger.intend()
         return _submission(request, checked, script, orders, ledger, token)
     except UserError as error:
-        if token:
-            ledger.drop(token)
+        ledger.drop(token)
         return refused("sbatch", f"{error.problem}" + (f" ({error.where})" if error.where else "") + (f"; {error.hint}" if error.hint else ""))
 
 
