@@ -9,9 +9,9 @@ import os
 
 from agent_sandbox.chaperon import words
 from agent_sandbox.chaperon.command import Command
-from agent_sandbox.chaperon.envelope import Job, Launcher, forced_options, make_script, pack_variables
+from agent_sandbox.chaperon.envelope import Job, Launcher, make_script, pack_variables
 from agent_sandbox.chaperon.outputs import Files
-from agent_sandbox.chaperon.rebuild import force, rebuild
+from agent_sandbox.chaperon.rebuild import submission
 from agent_sandbox.chaperon.registry import COMMANDS, variables
 from agent_sandbox.chaperon.room import with_room
 from agent_sandbox.chaperon.validate import script_of
@@ -68,14 +68,8 @@ def _submission(request: Request, checked: Approved, script: bytes | None, order
     job = _job(request, checked, script, orders, f"{ledger.log_directory}/{token}.env")
     packed = make_script(job, Launcher(python=orders.python, library=orders.library, entry=orders.entry))
     _write(job.variables, pack_variables(request.environment))
-    approved = force(checked, "ignore-pbs")
-    for name, value in {**forced_options(ledger.log_directory), "chdir": "/"}.items():
-        approved = force(approved, name, value)
-    if not approved.has("job-name"):
-        approved = force(approved, "job-name", job.name)
-    options = tuple(word for word in rebuild(approved) if word not in ("--parsable", "--quiet"))
     return Command(
-        program="sbatch", words=(*options, "--parsable"), stdin=packed, lasting=approved.has("wait"),
+        program="sbatch", words=submission(checked, job.name, ledger.log_directory), stdin=packed, lasting=checked.has("wait"),
         finish=lambda result: _answer(result, checked, job, ledger, token),
     )  # fmt: skip
 
@@ -83,15 +77,20 @@ def _submission(request: Request, checked: Approved, script: bytes | None, order
 def _job(request: Request, checked: Approved, script: bytes | None, orders: Orders, variables_file: str) -> Job:
     wrapped = checked.value("wrap")
     body = WRAP.format(command=wrapped).encode("utf-8", "surrogateescape") if wrapped is not None else script or b""
-    named = checked.operands[0].rpartition("/")[2] if checked.operands else "wrap" if wrapped is not None else "sbatch"
     directory = checked.meaning("chdir")
     return Job(
-        name=checked.value("job-name") or named, script=body, arguments=tuple(checked.operands[1:]),
+        name=name_of(checked), script=body, arguments=tuple(checked.operands[1:]),
         cwd=str(directory) if directory else request.cwd, submit_directory=request.cwd, export=checked.value("export"),
         files=Files(input=checked.value("input") or "", output=checked.value("output") or "", error=checked.value("error") or ""),
         open_mode=checked.value("open-mode") or "", umask=request.umask, project=orders.project, session=orders.session,
         settings=orders.settings, variables=variables_file,
     )  # fmt: skip
+
+
+def name_of(checked: Approved) -> str:
+    """As sbatch names a job that was given no name."""
+    named = checked.operands[0].rpartition("/")[2] if checked.operands else "wrap" if checked.has("wrap") else "sbatch"
+    return checked.value("job-name") or named
 
 
 def _write(path: str, content: bytes) -> None:
