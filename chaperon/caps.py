@@ -89,8 +89,7 @@ def _spreads(job: Job) -> bool:
 
 
 def _featured(job: Job) -> int:
-    """Nodes that a constraint counts: `[rack1*2&rack2*4]`."""
-    return sum(int(number) for number in re.findall(r"\*([0-9]{1,9})", str(job.meanings.get("constraint") or "")))
+    return featured(job.meanings.get("constraint"))
 
 
 def _tasks(job: Job, nodes: int, gpus: int) -> int:
@@ -121,7 +120,7 @@ def forced(job: Job, rules: Rules) -> Iterator[Setting]:
     if rules.max_nodes and "nodes" not in job.found and (_spreads(job) or _free_choice(job) > rules.max_nodes):
         yield Setting(name="nodes", value=f"1-{rules.max_nodes}")
     for name, listed in (("partition", rules.partitions), ("account", rules.accounts), ("qos", rules.qos)):
-        if listed and name not in job.found:
+        if listed and name not in job.found:  # of an empty list there is nothing to choose: see `check`
             yield Setting(name=name, value=listed[0])
 
 
@@ -133,9 +132,19 @@ def check(job: Job, sizes: Sizes, rules: Rules) -> Iterator[Refusal]:
         yield from names_allowed(job.names(name), listed, f"slurm.{key}", job.shown(name))
 
 
-def names_allowed(asked: tuple[str, ...], listed: tuple[str, ...], key: str, shown: tuple[str, str]) -> Iterator[Refusal]:
-    if bad := [name for name in asked if listed and name not in listed]:
+def names_allowed(asked: tuple[str, ...], listed: tuple[str, ...] | None, key: str, shown: tuple[str, str]) -> Iterator[Refusal]:
+    """None: any; of an empty list nothing may be used, and so no job run."""
+    if listed is None:
+        return
+    if not listed:
+        yield Refusal(typed=shown[0], channel=shown[1], rule=f"{key} is empty: nothing may be used", instead="ask your admin")
+    elif bad := [name for name in asked if name not in listed]:
         yield Refusal(typed=shown[0], channel=shown[1], rule=f"{', '.join(bad)} is not in {key}", instead=f"use {', '.join(listed)}")
+
+
+def featured(constraint: object) -> int:
+    """Nodes that a constraint counts: `[rack1*2&rack2*4]`."""
+    return sum(int(number) for number in re.findall(r"\*([0-9]{1,9})", str(constraint or "")))
 
 
 def _amounts(job: Job, sizes: Sizes, rules: Rules) -> Iterator[Refusal]:

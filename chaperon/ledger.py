@@ -20,13 +20,13 @@ from agent_sandbox.launcher.session import started
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from agent_sandbox.chaperon.orders import Orders
     from agent_sandbox.chaperon.views.lookup import Live
 
 INTENT, JOB, SETTLED, END = "intent", "job", "settled", "."
-FIELDS = {INTENT: 4, JOB: 7, SETTLED: 3}  # with the first, and the last that says that the line is whole
+FIELDS = {INTENT: 5, JOB: 7, SETTLED: 3}  # with the first, and the last that says that the line is whole
 PATIENCE = 600.0  # seconds after which an intent that Slurm knows nothing of is nothing: longer than any submission may take
 TICK = 2 * 10**9  # nanoseconds: more than any clock of a file server is coarse
 SHORT = 2.0  # seconds that a submission of ours may take before Slurm is asked for its job
@@ -50,9 +50,10 @@ class _Read:
     def __init__(self) -> None:
         self.at = 0
         self.jobs: list[Job] = []
-        self.intents: dict[str, float] = {}
-        self.ended: set[str] = set()  # intents that something followed
-        self.became: dict[str, int] = {}  # those that became jobs
+        self.intents: dict[str, float] = {}  # that nothing followed in this file
+        self.tasks: dict[str, int] = {}  # of these
+        self.ended: set[str] = set()  # intents of other files that something followed here
+        self.became: dict[str, int] = {}  # of all that something followed here, the job; 0 = none
 
     def take(self, path: str) -> None:
         """The lines that were added since, but for one that is not whole yet."""
@@ -72,12 +73,16 @@ class _Read:
         if FIELDS.get(words[0]) != len(words) or words[-1] != END:
             return
         if words[0] == INTENT:
-            self.intents[words[1]] = float(words[2])
+            begun, tasks = float(words[2]), int(words[3])
+            self.intents[words[1]], self.tasks[words[1]] = begun, tasks
             return
         if words[0] == JOB:
             self.jobs.append(Job(id=int(words[2]), tasks=int(words[3]), time=float(words[4]), name=words[5]))
-            self.became[words[1]] = int(words[2])
-        self.ended.add(words[1])  # by a whole line alone: of a job that cannot be read Slurm is asked
+        self.became[words[1]] = int(words[2]) if words[0] == JOB else 0
+        if self.intents.pop(words[1], None) is None:  # by a whole line alone: of a job that cannot be read Slurm is asked
+            self.ended.add(words[1])
+        else:
+            del self.tasks[words[1]]
 
 
 def read_file(path: str) -> dict[str, int]:
@@ -87,7 +92,7 @@ def read_file(path: str) -> dict[str, int]:
         found.take(path)
     except OSError:
         pass
-    return {**dict.fromkeys(found.ended, 0), **found.became}
+    return found.became
 
 
 def host_name() -> str:
@@ -112,13 +117,13 @@ class Ledger:
 
     # What is written
 
-    def intend(self) -> str:
+    def intend(self, tasks: int = 1) -> str:
         """Before a submission: a token for what comes of it. Raises where nothing can be recorded."""
         self._count += 1
         token = f"{self._file}-{self._count}"
         try:
             make_private(self.log_directory)
-            self._append(self._own, INTENT, token, f"{time.time():.3f}")
+            self._append(self._own, INTENT, token, f"{time.time():.3f}", str(tasks))
         except OSError as error:
             raise UserError(
                 f"nothing was submitted: the job could not be recorded: {error.strerror}", where=self._own,
@@ -165,9 +170,9 @@ class Ledger:
 
     # What is read
 
-    def scope(self) -> Scope:
-        """What this session may see and control now."""
-        found = {place: self._found([place]) for place in self._places()}
+    def scope(self, *, whole: bool = False) -> Scope:
+        """What this session may see and control now; `whole`: everything that the user submitted from jails, to count it."""
+        found = {place: self._found([place]) for place in (self._all_places() if whole else self._places())}
         jobs = frozenset([job.id for files in found.values() for file in files for job in file.jobs])
         return Scope(
             user=self._orders.user, uid=self._orders.uid, kind=self._orders.scope, jobs=jobs,
@@ -190,9 +195,33 @@ class Ledger:
             for token in [token for token, begun in intents.items() if now - begun > PATIENCE and written]:
                 self._try(place, SETTLED, token)
 
-    def submitted_since(self, moment: float) -> int:
-        """Tasks that this user submitted from any jail."""
-        return sum(job.tasks for found in self._found(self._all_places()) for job in found.jobs if job.time >= moment)
+    def submitted_since(self, moment: float, token: str = "") -> int:
+        """Tasks that this user submitted from any jail, or is about to: but for `token`, and what this process intends after it."""
+        found = self._found(self._all_places())
+        return sum(job.tasks for file in found for job in file.jobs if job.time >= moment) + self._intended(found, token, moment)
+
+    def in_flight(self, rows: Sequence[Live], token: str, begun: float) -> int:
+        """Jobs of the user's: a queue as it was asked for at `begun`, and what was on its way there. What is in it and not recorded yet is
+        what was intended."""
+        found = self._found(self._all_places())
+        known, there = {job.id for file in found for job in file.jobs}, {row.base for row in rows}
+        unrecorded = sum(bool(row.session) and row.base not in known for row in rows)
+        since = sum(job.tasks for file in found for job in file.jobs if job.time >= begun - 0.001 and job.id not in there)
+        return len(rows) + since + max(0, self._intended(found, token, time.time() - PATIENCE) - unrecorded)
+
+    def _intended(self, found: list[_Read], token: str, moment: float) -> int:
+        ended = {one for file in found for one in file.ended}
+        own, _, last = token.rpartition("-")
+
+        def counts(one: str) -> bool:
+            process, _, number = one.rpartition("-")
+            return one not in ended and not (token and process == own and int(number) >= int(last))
+
+        return sum(file.tasks[one] for file in found for one, begun in file.intents.items() if begun >= moment and counts(one))
+
+    def tasks_of(self, job: int) -> int:
+        """1 where nothing is known."""
+        return max([one.tasks for file in self._found(self._all_places()) for one in file.jobs if one.id == job], default=1)
 
     def reasons(self, job: int) -> str:
         """Why a job of the scope never started; empty where it did. Without a log it waits, or Slurm could not make one: it will tell."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from agent_sandbox.chaperon.envelope import forced_options
 from agent_sandbox.chaperon.index import index_of
 from agent_sandbox.chaperon.registry import COMMANDS, grammars
 from agent_sandbox.chaperon.validate import in_order
@@ -33,6 +34,16 @@ def rebuild(approved: Approved) -> tuple[str, ...]:
         return tuple(words)
     operands = [*approved.operands, *_named(approved)]
     return (*words, *(("--", *operands) if operands else ()))
+
+
+def submission(checked: Approved, name: str, log_directory: str) -> tuple[str, ...]:
+    """The words of the real sbatch: what was approved, and what is ours whatever was asked for. Its script comes by its input."""
+    approved = force(checked, "ignore-pbs")
+    for option, value in {**forced_options(log_directory), "chdir": "/"}.items():
+        approved = force(approved, option, value)
+    if not approved.has("job-name"):
+        approved = force(approved, "job-name", name)
+    return (*[word for word in rebuild(approved) if word not in ("--parsable", "--quiet")], "--parsable")
 
 
 def _named(approved: Approved) -> list[str]:

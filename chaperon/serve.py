@@ -16,7 +16,9 @@ from collections import deque
 from agent_sandbox.chaperon import tidy
 from agent_sandbox.chaperon.poller import READ, Poller
 from agent_sandbox.chaperon.talk import PIECE, Talk
-from agent_sandbox.chaperon.wire import Want, WireError, encode_reply, encode_want, refused
+from agent_sandbox.chaperon.telling import told
+from agent_sandbox.chaperon.wire import Reply, Want, WireError, encode_reply, encode_want, refused
+from agent_sandbox.chaperon.words import ALLOW
 from agent_sandbox.chaperon.work import Work
 from agent_sandbox.config.errors import UserError
 
@@ -29,10 +31,10 @@ if TYPE_CHECKING:
     from agent_sandbox.chaperon.limits import Limits
     from agent_sandbox.chaperon.orders import Orders
     from agent_sandbox.chaperon.scheduler import Scheduler
-    from agent_sandbox.chaperon.wire import Reply
     from agent_sandbox.launcher.audit import Audit
 
 NAME = "chaperon"
+OVER = b"the session ended before there was an answer"
 NONSENSE = 100  # things that are no request, of one session, that are noted
 
 
@@ -82,6 +84,8 @@ class Server:
         while time.monotonic() < until and self._work.changes_something():
             self._poller.turn(0.05)
         for talk in list(self._talks):
+            if talk.name and not talk.ended:
+                self._note(talk, Reply(code=1, err=OVER))
             talk.close()
 
     def _on_wake(self, wake: int) -> None:
@@ -199,9 +203,10 @@ class Server:
         self._talks.discard(talk)
 
     def _note(self, talk: Talk, reply: Reply) -> None:
+        """Arguments yes; no script, and no variable's value."""
         said = reply.err[:500].decode("utf-8", "replace") if reply.code else ""
         self._audit.write("slurm", {
-            "session": self._orders.session, "command": talk.name, "arguments": [word[:200] for word in talk.words[:50]], "code": reply.code,
+            "session": self._orders.session, "command": talk.name, "arguments": told(talk.name, talk.words), "verdict": ALLOW, "code": reply.code,
             **dict(reply.facts), **({"said": said} if said else {}),
         })  # fmt: skip
 

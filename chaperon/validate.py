@@ -12,16 +12,32 @@ from agent_sandbox.chaperon.index import index_of
 from agent_sandbox.chaperon.parse import MOST_REFUSALS, from_variables, parse
 from agent_sandbox.chaperon.registry import COMMANDS, grammars
 from agent_sandbox.chaperon.settle import counts, settle
-from agent_sandbox.chaperon.words import ALLOW, COMMAND_LINE, FORCE, IGNORE, REFUSE, VARIABLE, Approved, Parsed, Refusal, Refused, Row, Setting
+from agent_sandbox.chaperon.words import (
+    ALLOW,
+    ALWAYS,
+    COMMAND_LINE,
+    FORCE,
+    IGNORE,
+    OLDEST,
+    REFUSE,
+    VARIABLE,
+    Approved,
+    Parsed,
+    Refusal,
+    Refused,
+    Row,
+    Setting,
+)  # fmt: skip
 from agent_sandbox.config.errors import plain
 from agent_sandbox.config.record import record, replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from agent_sandbox.chaperon.words import Command, Found, JobId, Request, Rules, Sizes
+    from agent_sandbox.chaperon.words import Command, Found, JobId, Option, Request, Rules, Sizes
 
 COMPONENTS = "jobs of several components are for srun, which comes with a later version"
-BY_RULE = "set by the session's settings"
+BY_RULE = "set by slurm.{key}, as nothing was said"
+KEYS = {"time": "max_time", "nodes": "max_nodes", "partition": "partitions", "account": "accounts", "qos": "qos"}
 ENDS = ("help", "usage", "version")  # the command does nothing else
 NEEDS_NO_SCRIPT = ("wrap", *ENDS)
 NONE = "NONE"
@@ -35,6 +51,10 @@ def validate(request: Request, rules: Rules) -> Approved | Refused:
     if command.reason:
         return _refused(command.name, (_on_line(command.name, command.reason, command.instead),))
     parsed = collect(command, request)
+    return replace(_decide(command, parsed, request, rules), dated=any(_is_dated(item) for item in parsed.found))
+
+
+def _decide(command: Command, parsed: Parsed, request: Request, rules: Rules) -> Approved | Refused:
     judged = tuple([_judge(item, request, rules) for item in parsed.found if item.channel.rank != VARIABLE or _known(item, rules)])
     refusals = [*parsed.refusals, *[one.refusal for one in judged if one.refusal]]
     rows = tuple([one.row for one in judged])
@@ -103,7 +123,7 @@ def _judge(found: Found, request: Request, rules: Rules) -> _Judged:
     meaning, wrong, instead = None, "", ""
     option = found.option
     if not _known(found, rules):
-        wrong, instead = f"is not known to Slurm {rules.version[0]}.{rules.version[1]:02}, which is here", "leave it out"
+        wrong, instead = _other_version(option, rules), "leave it out"
     elif option.verdict == REFUSE:
         wrong, instead = option.reason, option.instead
         if found.typed in option.variables:
@@ -115,12 +135,28 @@ def _judge(found: Found, request: Request, rules: Rules) -> _Judged:
             meaning = _meaning(found, request, rules)
         except ValueError as error:
             wrong = str(error)
-    return _Judged(found=found, meaning=meaning, refusal=_refusal(found, wrong, instead), row=_row(found, wrong))
+    return _Judged(found=found, meaning=meaning, refusal=_refusal(found, wrong, instead), row=_row(found, wrong, instead))
 
 
 def _known(found: Found, rules: Rules) -> bool:
     """To the Slurm that is there. A variable of another version means nothing to it."""
-    return found.option.since <= rules.version <= found.option.until
+    return found.option.since <= (rules.version or OLDEST)[:2] <= found.option.until
+
+
+def _is_dated(found: Found) -> bool:
+    return found.option.since > OLDEST or found.option.until < ALWAYS
+
+
+def _other_version(option: Option, rules: Rules) -> str:
+    here = f"here is {numbered(rules.version)}" if rules.version else "which one is here is not known"
+    if option.since > (rules.version or OLDEST)[:2]:
+        return f"needs Slurm {numbered(option.since)}; {here}"
+    return f"Slurm {numbered(option.until)} was the last that knew it; {here}"
+
+
+def numbered(version: tuple[int, ...]) -> str:
+    """As Slurm writes it: 22.05.8."""
+    return ".".join([f"{part:02}" if place == 1 else str(part) for place, part in enumerate(version)])
 
 
 def _meaning(found: Found, request: Request, rules: Rules) -> object:
@@ -150,14 +186,14 @@ def _refusal(found: Found, wrong: str, instead: str) -> Refusal | None:
     return Refusal(typed=str(found), channel=found.channel.text, rule=wrong, instead=instead)
 
 
-def _row(found: Found, wrong: str) -> Row:
+def _row(found: Found, wrong: str, instead: str) -> Row:
     option = found.option
     ignored = not counts(found)
     verdict = REFUSE if wrong else IGNORE if ignored else option.verdict
     reason = wrong or ("is read on the command line alone" if ignored else option.reason)
     return Row(
         option=found.typed if found.typed.startswith("-") else f"--{option.name}", value=plain(found.value or "", 200), channel=found.channel.text,
-        verdict=verdict, reason=reason,
+        verdict=verdict, reason=reason, instead=instead, typed=str(found),
     )  # fmt: skip
 
 
@@ -173,7 +209,8 @@ def _approve(command: Command, judged: tuple[_Judged, ...], asked: verbs.Asked, 
         if refusals := tuple(caps.check(job, sizes, rules)):
             return _refused(command.name, refusals, rows)
         extra = tuple(caps.forced(job, rules))
-    forced = [Row(option=f"--{one.name}", value=one.value or "", channel="rule", verdict=FORCE, reason=BY_RULE) for one in extra]
+    reasons = {name: BY_RULE.format(key=key) for name, key in KEYS.items()}
+    forced = [Row(option=f"--{one.name}", value=one.value or "", channel="rule", verdict=FORCE, reason=reasons[one.name]) for one in extra]
     return Approved(
         command=command.name, options=in_order(command, (*options, *extra)), wanted=_settings(command, kept, by_found, FORCE),
         operands=asked.operands, jobs=asked.jobs or _named_jobs(options), keys=asked.keys, sizes=sizes,
@@ -226,7 +263,11 @@ def _on_line(typed: str, rule: str, instead: str) -> Refusal:
 
 def _refused(command: str, refusals: tuple[Refusal, ...], rows: tuple[Row, ...] = ()) -> Refused:
     """Refusals that belong to no option of the table, or to all of them together, get a row too."""
-    told = {(row.channel, row.reason) for row in rows}
-    more = [one for one in refusals if (one.channel, one.rule) not in told]
-    others = [Row(option=one.typed, value="", channel=one.channel, verdict=REFUSE, reason=one.rule) for one in more]
-    return Refused(command=command, reasons=tuple(dict.fromkeys(refusals))[:MOST_REFUSALS], rows=(*rows, *others))
+    left = list(dict.fromkeys(refusals))
+    told = []
+    for row in rows:
+        own = next((one for one in left if (one.typed, one.channel) == (row.typed, row.channel)), None)
+        told.append(replace(row, verdict=REFUSE, reason=own.rule, instead=own.instead) if own else row)
+        left = [one for one in left if one is not own]
+    others = [Row(option=one.typed, value="", channel=one.channel, verdict=REFUSE, reason=one.rule, instead=one.instead) for one in left]
+    return Refused(command=command, reasons=tuple(dict.fromkeys(refusals))[:MOST_REFUSALS], rows=(*told, *others))

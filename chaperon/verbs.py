@@ -136,6 +136,8 @@ def _within_caps(word: str, change: Setting, rules: Rules) -> None:
     timed = change.name in ("TimeLimit", "TimeMin") and rules.max_time is not None
     if timed and (refusal := caps.too_long(change.meaning, rules.max_time or 0, shown)):
         raise Unfit(refusal.typed, refusal.rule, refusal.instead)
+    if change.name in ("Features", "Prefer") and rules.max_nodes is not None and (count := caps.featured(change.value)) > rules.max_nodes:
+        raise Unfit(word, f"asks for up to {count} nodes; slurm.max_nodes is {rules.max_nodes}", caps.LESS)
     listed = {"Partition": (rules.partitions, "partitions"), "QOS": (rules.qos, "qos"), "Account": (rules.accounts, "accounts")}.get(change.name)
     names = change.meaning if isinstance(change.meaning, tuple) else (str(change.meaning),)
     for refusal in caps.names_allowed(names, listed[0], f"slurm.{listed[1]}", shown) if listed else ():

@@ -33,6 +33,7 @@ CALLED = {
     NAME: "the name of the command", WORDS: "the arguments", DIRECTORY: "the working directory", VARIABLES: "the environment",
     UMASK: "the umask", PATH: "the path of the script", SCRIPT: "the script", END: "the end",
 }  # fmt: skip
+NOT_DONE = (("verdict", "refuse"),)  # for the audit log
 MOST_REQUEST = sum(FIELDS.values()) + HEAD * len(FIELDS)
 
 
@@ -75,7 +76,8 @@ class Want:
 
 def refused(command: str, *lines: str) -> Reply:
     """As Slurm's own errors look."""
-    return Reply(code=1, err="".join(f"{command}: error: {line}\n" for line in lines).encode("utf-8", "surrogateescape"))
+    err = "".join(f"{command}: error: {line}\n" for line in lines).encode("utf-8", "surrogateescape")
+    return Reply(code=1, err=err, facts=NOT_DONE)
 
 
 def frame(kind: bytes, content: bytes) -> bytes:

@@ -16,6 +16,8 @@ REFUSE = "refuse"
 
 FLAG, VALUE, MAYBE = "flag", "value", "maybe"  # what an option takes: nothing, a value, a value that may follow `=`
 OLDEST = (22, 5)  # the first Slurm that the tables know
+ALWAYS = (99, 0)
+PRIVATE = ("command", "export")  # grammars of values that are told to nobody: a script, the values of variables
 
 # Where an option was found; the larger rank wins, as in Slurm.
 SCRIPT, TRANSLATED, VARIABLE, LINE = range(4)
@@ -34,7 +36,7 @@ class Option:
     reason: str = ""
     instead: str = ""
     since: tuple[int, int] = OLDEST
-    until: tuple[int, int] = (99, 0)
+    until: tuple[int, int] = ALWAYS
     variables: tuple[str, ...] = ()
     aliases: tuple[str, ...] = ()
     accepted: tuple[str, ...] = ()  # examples, run by the tests; those of the grammar come on top
@@ -75,10 +77,11 @@ class Found:
     component: int = 0
 
     def __str__(self) -> str:
-        """As somebody wrote it, short."""
-        if self.value is None:
+        """As somebody wrote it, short. This goes to the audit log too, where no script is told and no variable's value."""
+        if self.value is None or self.channel.rank == VARIABLE:
             return self.typed
-        return f"{self.typed}{'=' if len(self.typed) > 2 else ' '}{plain(self.value, 60)}"
+        told = "…" if self.option.grammar in PRIVATE else plain(self.value, 60)
+        return f"{self.typed}{'=' if len(self.typed) > 2 else ' '}{told}"
 
 
 @record
@@ -156,7 +159,7 @@ class Rules:
 
     project: str
     user: str
-    version: tuple[int, int] = OLDEST  # of the Slurm that is there
+    version: tuple[int, ...] = ()  # of the Slurm that is there; empty: not known, and only what every one knows is passed on
     mail: bool = False
     max_nodes: int | None = None
     max_tasks: int | None = None
@@ -164,9 +167,9 @@ class Rules:
     max_gpus: int | None = None
     max_time: int | None = None
     max_array: int | None = None
-    partitions: tuple[str, ...] = ()  # empty: any
-    accounts: tuple[str, ...] = ()
-    qos: tuple[str, ...] = ()
+    partitions: tuple[str, ...] | None = None  # empty: none may be used
+    accounts: tuple[str, ...] | None = None
+    qos: tuple[str, ...] | None = None
 
 
 @record
@@ -178,6 +181,8 @@ class Row:
     channel: str
     verdict: str
     reason: str
+    instead: str = ""
+    typed: str = ""  # as refusals call it
 
 
 @record
@@ -191,6 +196,7 @@ class Approved:
     sizes: Sizes | None = None
     notes: tuple[str, ...] = ()
     rows: tuple[Row, ...] = ()
+    dated: bool = False  # not every Slurm knows all that was found
 
     def meaning(self, name: str) -> object:
         """Of an option that was asked for; None where it was not."""
@@ -208,3 +214,4 @@ class Refused:
     command: str
     reasons: tuple[Refusal, ...]
     rows: tuple[Row, ...] = ()
+    dated: bool = False

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 # Our own words: they win over a program of that name; `agent-sandbox -- ps` runs the program.
 WORDS = {
     "doctor": "is this machine ready, and if not, what to do",
-    "explain": "why something is as it is: explain KEY | path P | env NAME | syscall NAME",
+    "explain": "why it is so: explain KEY | path P | env NAME | syscall NAME | sbatch …",
     "config": "the settings: config show | keys | init | set | check | edit",
     "audit": "the log of launches: audit show | verify",
     "ps": "the sessions that are running",

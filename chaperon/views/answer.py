@@ -5,7 +5,9 @@ from __future__ import annotations
 from agent_sandbox.chaperon import words
 from agent_sandbox.chaperon.control import cancel, control
 from agent_sandbox.chaperon.ledger import Ledger
+from agent_sandbox.chaperon.room import requeue
 from agent_sandbox.chaperon.validate import validate
+from agent_sandbox.chaperon.version import ask_version, known_version
 from agent_sandbox.chaperon.views.cluster import cluster, shares
 from agent_sandbox.chaperon.views.lookup import look
 from agent_sandbox.chaperon.views.queue import accounting, queue, running
@@ -16,11 +18,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from agent_sandbox.chaperon.command import Step
-    from agent_sandbox.chaperon.orders import Orders
+    from agent_sandbox.chaperon.orders import Caps, Orders
     from agent_sandbox.chaperon.views.lookup import Live
     from agent_sandbox.chaperon.views.scope import Scope
     from agent_sandbox.chaperon.wire import Request
-    from agent_sandbox.chaperon.words import Approved, Rules
+    from agent_sandbox.chaperon.words import Approved, Refused, Rules
 
     Plan = Callable[[Approved, Scope], Step]
 
@@ -34,10 +36,27 @@ _ledgers: dict[str, Ledger] = {}  # of this process: one, but for tests
 
 def view(request: Request, orders: Orders) -> Step:
     asked = words.Request(command=request.command, words=request.words, environment=request.environment, cwd=request.cwd)
-    checked = validate(asked, rules_of(orders))
+    return with_verdict(asked, orders, lambda checked: _carry_out(checked, orders))
+
+
+def _carry_out(checked: Approved | Refused, orders: Orders) -> Step:
     if isinstance(checked, words.Refused):
-        return refused(request.command, *map(str, checked.reasons))
-    return with_scope(ledger_of(orders), lambda scope: PLANS[checked.command](checked, scope))
+        return refused(checked.command, *map(str, checked.reasons))
+    ledger = ledger_of(orders)
+
+    def act() -> Step:
+        return with_scope(ledger, lambda scope: PLANS[checked.command](checked, scope))
+
+    return requeue(checked, orders.caps, ledger, act) if checked.operands == ("requeue",) else act()
+
+
+def with_verdict(asked: words.Request, orders: Orders, then: Callable[[Approved | Refused], Step]) -> Step:
+    """What the tables say. Slurm is asked for its version once, and only where something depends on it."""
+    known = known_version(orders.programs)
+    checked = validate(asked, rules_of(orders, known))
+    if known or not checked.dated:
+        return then(checked)
+    return ask_version(orders.programs, lambda version: then(validate(asked, rules_of(orders, version))))
 
 
 def with_scope(ledger: Ledger, then: Callable[[Scope], Step]) -> Step:
@@ -57,10 +76,12 @@ def ledger_of(orders: Orders) -> Ledger:
     return _ledgers.setdefault(orders.session, Ledger(orders))
 
 
-def rules_of(orders: Orders) -> Rules:
-    caps = orders.caps
+def rules_of(orders: Orders, version: tuple[int, ...] = ()) -> Rules:
+    return make_rules(orders.caps, orders.project, orders.user, mail=orders.mail, version=version)
+
+
+def make_rules(caps: Caps, project: str, user: str, *, mail: bool, version: tuple[int, ...]) -> Rules:
     return words.Rules(
-        project=orders.project, user=orders.user, mail=orders.mail, max_nodes=caps.max_nodes, max_tasks=caps.max_tasks, max_cpus=caps.max_cpus,
-        max_gpus=caps.max_gpus, max_time=caps.max_time, max_array=caps.max_array, partitions=caps.partitions or (), accounts=caps.accounts or (),
-        qos=caps.qos or (),
+        project=project, user=user, mail=mail, version=version, max_nodes=caps.max_nodes, max_tasks=caps.max_tasks, max_cpus=caps.max_cpus,
+        max_gpus=caps.max_gpus, max_time=caps.max_time, max_array=caps.max_array, partitions=caps.partitions, accounts=caps.accounts, qos=caps.qos,
     )  # fmt: skip

@@ -34,12 +34,16 @@ class Live:
     session: str  # whose log it has; empty where it has none of ours
 
 
-def look(scope: Scope, then: Callable[[tuple[Live, ...]], Step], jobs: Iterable[int] | None = None, states: str = "all") -> Command:
-    """All jobs of the user's, or some, in the states that count (empty: those that are not over); `then` gets what there is."""
+def look(
+    scope: Scope, then: Callable[[tuple[Live, ...]], Step], jobs: Iterable[int] | None = None, states: str = "all", *, tasks: bool = False
+) -> Command:  # fmt: skip
+    """All jobs of the user's, or some, in the states that count (empty: those that are not over); `then` gets what there is.
+    `tasks`: one entry for each task of an array that waits."""
     width = len(scope.logs.replace("%", "%%").encode()) + LONGEST_SESSION
     words = ["--noheader", "--all", f"--user={scope.user}", f"--Format=JobID:{WIDE},ArrayJobID:{WIDE},HetJobID:{WIDE},STDOUT:{width}"]
     words += [f"--jobs={listed(jobs)}"] if jobs is not None else []
     words += [f"--states={states}"] if states else []
+    words += ["--array"] if tasks else []
     return Command(program="squeue", words=tuple(words), finish=lambda result: _found(result, scope, then), most=MOST, seconds=SECONDS)
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from agent_sandbox.chaperon.registry import COMMANDS
 from agent_sandbox.chaperon.validate import in_order
-from agent_sandbox.chaperon.wire import Reply, refused
+from agent_sandbox.chaperon.wire import NOT_DONE, Reply, refused
 from agent_sandbox.chaperon.words import Setting
 from agent_sandbox.config.record import record, replace
 
@@ -84,7 +84,7 @@ def not_here(command: str, jobs: Iterable[JobId], scope: Scope) -> Reply:
         f"{command}: error: nothing was done: {', '.join(told)}{more}: not among the jobs {CALLED[scope.kind]} (slurm.scope = {scope.kind}); "
         "squeue and sacct without ids list those"
     )
-    return Reply(code=1, err="".join([f"{line}\n" for line in (*dict.fromkeys(slurms), why)]).encode())
+    return Reply(code=1, err="".join([f"{line}\n" for line in (*dict.fromkeys(slurms), why)]).encode(), facts=NOT_DONE)
 
 
 def other_users(approved: Approved, option: str, scope: Scope) -> Reply | None:

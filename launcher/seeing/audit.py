@@ -118,13 +118,30 @@ def _what(event: dict[str, object]) -> str:
     if event.get("event") == "end":
         parts.append("killed" if event.get("code") is None else f"exit {event['code']}")
         parts += [f"{event['seconds']} s"] if "seconds" in event else []
+    if event.get("event") == "slurm":
+        parts += _asked(event)
     command = event.get("command")
     parts += [shlex.join(map(str, command))] if isinstance(command, list) else []
-    parts += [str(event[name]) for name in ("why", "backend", "project", "shortened") if event.get(name)]
+    parts += [str(event[name]) for name in ("why", "what", "backend", "project", "shortened") if event.get(name)]
     for name in ("gaps", "clamps", "found"):
         lines = event.get(name)
         parts += map(str, lines) if isinstance(lines, list) else []
     return " · ".join(parts)
+
+
+def _asked(event: dict[str, object]) -> list[str]:
+    """What was asked of the batch scheduler, and what came of it."""
+    words = event.get("arguments")
+    asked = " ".join([str(event.get("command", "")), *(_shell_word(str(word)) for word in (words if isinstance(words, list) else []))])
+    parts = [asked, *(f"{name} {event[name]}" for name in ("job", "jobs") if event.get(name))]
+    if event.get("code"):
+        parts.append("refused" if event.get("verdict") == "refuse" else f"exit {event['code']}")
+    return [*parts, *str(event.get("said", "")).splitlines()]
+
+
+def _shell_word(word: str) -> str:
+    """`…` stands for what is not told, and needs no quotes."""
+    return word if "…" in word and not set(word) & set(" '\"\\") else shlex.quote(word)
 
 
 @record

@@ -1,4 +1,5 @@
-"""`agent-sandbox explain …`: verdict, rule and origin of a key, path, variable or system call, by what decides it.
+"""`agent-sandbox explain …`: verdict, rule and origin of a key, path, variable or system call, by what decides it; and of a whole
+command line, such as sbatch's, by the side that would carry it out.
 
 Inside a jail the answer comes from the page that the launch left there.
 """
@@ -10,6 +11,7 @@ import difflib
 from agent_sandbox.config.errors import UserError
 from agent_sandbox.config.keys import KEYS, SECTIONS
 from agent_sandbox.config.show import setting_rows
+from agent_sandbox.launcher.helpers import find_explainer
 from agent_sandbox.launcher.launch import Case, open_case
 from agent_sandbox.launcher.own import summary_path
 from agent_sandbox.launcher.policy import Syscalls
@@ -25,7 +27,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from agent_sandbox.launcher.cli import Request
 
-USAGE = "agent-sandbox [OPTIONS] explain [--json] KEY | path P | env NAME | syscall NAME"
+USAGE = "agent-sandbox [OPTIONS] explain [--json] KEY | path P | env NAME | syscall NAME | sbatch ARGUMENTS…"
 RULES = {
     "union": "entries add up; none that a higher rank set can go",
     "strictest": "a lower rank may equal or harden",
@@ -38,6 +40,9 @@ RULES = {
 
 
 def run(request: Request) -> int:
+    ours, command = _before_command(request.command)
+    if command and command[0] not in EXPLAINED and (explainer := find_explainer(command[0])):
+        return int(explainer.run(request, command, request.json or "--json" in ours))
     as_json, words = take_json(request.command, request.json)
     kind, subject = read_question(words)
     if summary_path():
@@ -48,6 +53,12 @@ def run(request: Request) -> int:
         answer = EXPLAINED[kind](subject, open_case(request))
     put_answer(answer, as_json)
     return 0
+
+
+def _before_command(words: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """`--json` before a command is ours; all that stands after its name is the command's own."""
+    count = next((place for place, word in enumerate(words) if word != "--json"), len(words))
+    return words[:count], words[count:]
 
 
 def read_question(words: tuple[str, ...]) -> tuple[str, str]:

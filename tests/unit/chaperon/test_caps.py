@@ -76,6 +76,17 @@ def test_caps_hold_for_every_channel() -> None:
     assert words("sbatch", "-N1", "s", script=script, rules=rules) == ["--nodes=1"]  # what is overridden does not count
 
 
+def test_of_an_empty_list_nothing_may_be_used() -> None:
+    assert "slurm.partitions is empty" in refusals("sbatch", "--wrap=x", rules=capped(partitions=()))[0]
+    assert "slurm.qos is empty" in refusals("scontrol", "update", "jobid=1", "qos=a", rules=capped(qos=()))[0]
+
+
+def test_a_change_cannot_count_more_nodes_than_the_cap() -> None:
+    assert approved("scontrol", "update", "jobid=1", "Features=[a*2&b*2]", rules=capped(max_nodes=4))
+    (said,) = refusals("scontrol", "update", "jobid=1", "Features=[a*2&b*3]", rules=capped(max_nodes=4))
+    assert "asks for up to 5 nodes; slurm.max_nodes is 4" in said
+
+
 def test_mail_follows_its_switch() -> None:
     off = capped(mail=False)
     assert words("sbatch", "--mail-type=END", "--mail-user=a@b", "--wrap=x") == ["--mail-type=END", "--mail-user=a@b"]
