@@ -71,7 +71,7 @@ def _viewed(checked: Approved, rules: Rules, kind: str, uid: int) -> tuple[str, 
     if isinstance(step, Reply):
         return step
     words = step.words if isinstance(step, Command) and step.program == checked.command else rebuild(checked)
-    if isinstance(step, Command) and step.program == PYTHON and isinstance(step.stdin, bytes):  # data pass a sieve, which gets the command by its input: see views/data.py
+    if isinstance(step, Command) and step.program == PYTHON and isinstance(step.stdin, bytes):  # a sieve, told by its input: views/data.py
         words = tuple(step.stdin.decode("utf-8", "surrogateescape").split("\n")[4:])
     return tuple([f"--jobs={JOBS}" if word.startswith(f"--jobs={NOBODY}") else word for word in words])
 

@@ -18,8 +18,9 @@ if TYPE_CHECKING:
 
 
 def run(request: Request) -> int:
+    """What is pasted has no session, and so no helpers: see paste.py."""
     case = open_case(request)
-    return show(case, decide(case))
+    return show(case, decide(case, has_helpers=request.json))
 
 
 def show(case: Case, decision: Decision) -> int:

@@ -58,6 +58,8 @@ def paste(case: Case, decision: Decision) -> str:
 
 def _comments(case: Case, decision: Decision) -> Iterator[str]:
     yield from (f"# {note}" for note in NOTES)
+    if case.settings.text("slurm.enabled") != "off":
+        yield "# NOT in here, as it lives with a session: the chaperon. Slurm is out of reach."
     if decision.plan.stage.scope_abstract_sockets:
         yield "# NOT in here, as no shell can do it: the Landlock scope that cuts off the host's abstract unix sockets."
     found = [clamp.line() for clamp in case.settings.clamps]
