@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+from tests.machines import users
+from tests.machines.jail import AS_ADMIN, Result
 from tests.machines.slurm.settings import ACCOUNTS, PARTITIONS, QOS
 from tests.slurm.conftest import Site
 
@@ -74,12 +80,40 @@ def test_the_cap_is_reached_and_not_passed_in_any_channel(site: Site, name: str)
         assert site.slurm.job(int(job))["TimeLimit"] == "00:10:00"
 
 
-def test_admin_lists_hold_and_the_first_entry_is_taken(site: Site) -> None:
-    """The person's own settings may not name them: they come from the session's settings by the admin's rank alone."""
-    site.jail.configure(f'{ON}partitions = ["{PARTITIONS[1]}"]\n')
-    code, out, err = run(site, [case("free", f"-p{PARTITIONS[0]} -A{ACCOUNTS[1]} -q{QOS[1]}")])["free"]
-    assert code == 0, err  # not an admin: it does not count
-    assert site.slurm.job(int(out.split()[-1]))["Partition"] == PARTITIONS[0]
+@pytest.fixture
+def admin() -> Iterator[Path]:
+    """A directory whose config.toml becomes the admin's."""
+    os.makedirs("/app", exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="agent-sandbox-admin-", dir="/var/tmp") as name:
+        os.chmod(name, 0o755)
+        yield Path(name)
+
+
+def under(site: Site, admin: Path, text: str, script: str) -> Result:
+    """Inside, where an admin has said this."""
+    (admin / "config.toml").write_text(text)
+    argv = site.slurm.at_default_places(site.jail.user, site.jail.project, [site.jail.program, "--quiet", "--", "sh", "-c", script])
+    place = argv.index("--") + 1
+    apart = ["/usr/bin/unshare", "--mount", "--propagation", "private", "/bin/sh", "-c", AS_ADMIN, "sh", str(admin)]
+    done = users.run_as(users.current_user(), [*argv[:place], *apart, *argv[place:]], env=site.jail.user.environment, cwd=site.jail.project)
+    return Result(code=done.returncode, out=done.stdout, err=done.stderr)
+
+
+def test_the_admins_lists_hold_in_every_channel_and_the_first_entry_is_taken(site: Site, admin: Path) -> None:
+    site.jail.write(site.jail.project / "free.sh", "#!/bin/sh\ntrue\n")
+    site.jail.write(site.jail.project / "lined.sh", f"#!/bin/sh\n#SBATCH -p {PARTITIONS[0]}\ntrue\n")
+    one = f'partitions = ["{PARTITIONS[1]}"]\naccounts = ["{ACCOUNTS[1]}"]\nqos = ["{QOS[1]}"]\n'
+    asked = (f"sbatch --parsable --hold free.sh; sbatch --hold -p {PARTITIONS[0]} free.sh; SBATCH_ACCOUNT={ACCOUNTS[0]} sbatch --hold free.sh; "
+             f"sbatch --hold -q {QOS[0]} free.sh; sbatch --hold lined.sh")  # fmt: skip
+    done = under(site, admin, ON + one, asked)
+    shown = site.slurm.job(int(done.out))  # one was taken
+    assert (shown["Partition"], shown["Account"], shown["QOS"]) == (PARTITIONS[1], ACCOUNTS[1], QOS[1])
+    assert [key in done.err for key in ("slurm.partitions", "slurm.accounts", "slurm.qos", "line 2 of the script")] == [True] * 4
+    assert done.err.count("error:") == 4
+    none = under(site, admin, f"{ON}partitions = []\n", "sbatch --hold free.sh")
+    assert (none.out, "slurm.partitions is empty" in none.err) == ("", True), none.err
+    site.jail.configure(ON + one)  # the control: a person's own word is none
+    assert run(site, [case("free", f"-p{PARTITIONS[0]}")])["free"][0] == 0
 
 
 def test_of_twenty_at_once_no_more_than_the_cap_get_in_and_requeue_is_no_way_around(site: Site) -> None:
