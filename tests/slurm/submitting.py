@@ -6,6 +6,7 @@ import contextlib
 import os
 import signal
 import subprocess
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -145,7 +146,9 @@ class Session:
 
 
 @contextlib.contextmanager
-def session(copy: Path, slurm: Slurm, user: users.TestUser, top: Path, name: str = "s1", programs: str = "/usr/bin") -> Iterator[Session]:
+def session(copy: Path, slurm: Slurm, user: users.TestUser, top: Path, programs: str = "/usr/bin") -> Iterator[Session]:
+    """With a name of its own, as every session has: by it Slurm knows its jobs, of earlier tests too."""
+    name = f"s{time.monotonic_ns()}"
     conf = str(slurm.places.client / "slurm.conf")
     argv = [PYTHON, "-IS", "-c", PROGRAM, str(copy / "lib"), str(top), conf, programs, name, " ".join(NAMES)]
     with users.start_as(user, argv, stdout=subprocess.PIPE) as guard:

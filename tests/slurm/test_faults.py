@@ -89,7 +89,7 @@ def test_when_the_chaperon_is_killed_stubs_say_so_at_once_and_nothing_acknowledg
     assert all(ENDED in err or LOST in err for _, err in said)
     assert ENDED in running.call("sbatch", *submission(name), timeout=AT_ONCE).stderr
     assert running.left() == []
-    with session(copy, slurm, member, top, "s2") as later:
+    with session(copy, slurm, member, top) as later:
         shown = later.call("squeue", "--noheader", "--format=%i", f"--name={name}")
         assert sorted(map(int, shown.stdout.split())) == acknowledged == running.queued(name)
 
@@ -108,7 +108,7 @@ def test_a_job_that_was_submitted_while_the_chaperon_died_is_found_again(
         first.kill()
         assert LOST in stub.communicate(timeout=AT_ONCE)[1]
         assert first.recorded() == []  # it could not be
-    with session(copy, slurm, member, top, "s2") as later:
+    with session(copy, slurm, member, top) as later:
         shown = later.call("squeue", "--noheader", "--format=%i")
         assert [int(shown.stdout)] == later.queued(name) == [int((top / "said").read_text().partition(";")[0])]
 
