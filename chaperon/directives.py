@@ -67,6 +67,8 @@ def unread(script: str) -> tuple[str, ...]:
 
 def _unfit(script: str) -> Refusal | None:
     """What sbatch says of a script before it reads it."""
+    if not script:
+        return _refusal("script", 1, "the batch script is empty", "name a script, give one on the input, or use --wrap")
     if not script.startswith("#!"):
         return _refusal("script", 1, "does not look like a batch script", "start the first line with #! and the path of an interpreter")
     if "\0" in script:

@@ -39,7 +39,7 @@ INSIDE = "/chaperon/inside.py"
 SHELLS = (b"sh", b"bash", b"dash", b"ksh", b"mksh", b"zsh", b"csh", b"tcsh", b"fish")
 DEADLY = (
     signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGILL, signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGSEGV, signal.SIGPIPE,
-    signal.SIGTERM, signal.SIGSYS,
+    signal.SIGTERM, signal.SIGSYS, signal.SIGKILL, signal.SIGTRAP, signal.SIGALRM, signal.SIGUSR1, signal.SIGUSR2, signal.SIGXCPU, signal.SIGXFSZ,
 )  # fmt: skip
 MOST_VARIABLES = 8 << 20  # bytes; the kernel takes less
 # What the chaperon gave to sbatch, and what it made Slurm set: not the agent's, and not the job's.
@@ -117,7 +117,8 @@ def die_as(code: int) -> None:
         import resource
 
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-        signal.signal(number, signal.SIG_DFL)
+        if number != signal.SIGKILL:  # which cannot be set
+            signal.signal(number, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {number})
         os.kill(os.getpid(), number)
 

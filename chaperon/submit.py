@@ -109,7 +109,8 @@ def _answer(result: Result, checked: Approved, job: Job, ledger: Ledger, token: 
         if not result.timed_out:  # else it may have been submitted: the intent stays, and Slurm is asked
             ledger.drop(token)
             _remove(job.variables)
-        return Reply(code=result.code, out=b"" if checked.has("test-only") else result.out, err=result.err)
+        told = b"" if checked.has("test-only") and checked.has("quiet") and not result.code else result.err
+        return Reply(code=result.code, out=b"" if checked.has("test-only") else result.out, err=told)
     ledger.record(token, int(number), checked.sizes.array if checked.sizes else 1, job.name)
     told = result.out if checked.has("parsable") else f"Submitted batch job {number}\n".encode()
     return Reply(code=result.code, out=b"" if checked.has("quiet") else told, err=result.err, facts=(("job", int(number)), ("name", job.name)))

@@ -85,5 +85,5 @@ SSHARE = Command(name="sshare", options=(
     allow("parsable", "p", group="parsable"),
     allow("parsable2", "P", group="parsable"),
     allow("users", "u", "identities"),
-    ignore("Users", "U", "flag", EVERYTHING),
+    allow("Users", "U"),
 ))  # fmt: skip

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 BOOT = "import sys; sys.path.insert(0, sys.argv[1]); from agent_sandbox.chaperon.views.data import main; main()"
 MOST = 256 << 20  # bytes that are read
 MEMORY = 3 << 30
-PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./+")
+FIRST = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./+")
+PLAIN = FIRST | frozenset(" -,=%")  # after the first character
 
 
 def sifted(approved: Approved, form: str, scope: Scope) -> Command:
@@ -57,8 +58,8 @@ def main() -> None:
         sys.stdout.buffer.write(b"" if process.returncode else text)
         sys.exit(process.returncode if process.returncode >= 0 else 1)
     kept = sift(json.loads(text), user, frozenset([int(job) for job in jobs.split(",") if job]))
-    shown = json.dumps(kept, indent=2, ensure_ascii=False) if form == "json" else "\n".join(to_yaml(kept))
-    sys.stdout.buffer.write(shown.encode("utf-8", "surrogateescape") + b"\n")
+    shown = to_json(kept) if form == "json" else "\n".join(to_yaml(kept)) + "\n"
+    sys.stdout.buffer.write(shown.encode("utf-8", "surrogateescape"))
 
 
 def sift(document: object, user: str, jobs: frozenset[int]) -> object:
@@ -82,6 +83,15 @@ def _is_in(job: object, user: str, jobs: frozenset[int]) -> bool:
 def _number(value: object) -> object:
     """Newer versions write {"set": true, "number": 12}."""
     return value.get("number") if isinstance(value, dict) and value.get("set") else value if isinstance(value, int) else None
+
+
+def to_json(document: object) -> str:
+    """As Slurm lays it out: slashes, which only texts have, with a backslash; what is empty over two lines; no line end."""
+    import json
+    import re
+
+    text = json.dumps(document, indent=2, ensure_ascii=False).replace("/", "\\/")
+    return re.sub(r"^( *)(.*)(\[|\{)(\]|\})(,?)$", r"\1\2\3\n\1\4\5", text, flags=re.MULTILINE)
 
 
 def to_yaml(document: object) -> Iterator[str]:
@@ -108,7 +118,7 @@ def _lines(head: str, value: object, depth: int) -> Iterator[str]:
 def _scalar(value: object) -> str:
     import json
 
-    if isinstance(value, str):
+    if isinstance(value, str) and value:  # Slurm writes one without a character as null
         return f"!!str {_text(value)}"
     if isinstance(value, float):
         return f"!!float {value:f}"
@@ -122,4 +132,5 @@ def _text(text: str) -> str:
     """Quoted, as JSON does it, unless it is so plain that nothing could be read into it."""
     import json
 
-    return text if text and set(text) <= PLAIN else json.dumps(text)
+    plain = text[:1] in FIRST and text[-1:] != " " and set(text) <= PLAIN
+    return text if plain else json.dumps(text)

@@ -29,6 +29,7 @@ NO_SUCH_JOB = {
     "squeue": "slurm_load_jobs error: Invalid job id specified",
     "scancel": "scancel: error: Kill job error on job id {job}: Invalid job id specified",
     "scontrol": "Invalid job id specified for job {job}",
+    "scontrol show": "slurm_load_jobs error: Invalid job id specified",
 }  # fmt: skip
 
 
@@ -79,6 +80,7 @@ def not_here(command: str, jobs: Iterable[JobId], scope: Scope) -> Reply:
     more = f" and {len(names) - MOST_TOLD} more" if len(names) > MOST_TOLD else ""
     told = names[:MOST_TOLD]
     words = NO_SUCH_JOB.get(command, "{command}: error: Invalid job id specified: {job}")
+    command = command.partition(" ")[0]
     slurms = [words.format(command=command, job=name) for name in told]
     why = (
         f"{command}: error: nothing was done: {', '.join(told)}{more}: not among the jobs {CALLED[scope.kind]} (slurm.scope = {scope.kind}); "

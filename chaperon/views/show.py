@@ -33,14 +33,14 @@ def show(approved: Approved, scope: Scope) -> Step:
         return cluster(approved, scope)
     if approved.jobs:
         ids = [job.job for job in approved.jobs]
-        return admit("scontrol", approved.jobs, scope, lambda wider: look(wider, lambda rows: _still_ours(approved, wider, rows), ids))
+        return admit("scontrol show", approved.jobs, scope, lambda wider: look(wider, lambda rows: _still_ours(approved, wider, rows), ids))
     return look(scope, lambda rows: _all(approved, scope, rows), states=STATES[approved.operands[1]])
 
 
 def _still_ours(approved: Approved, scope: Scope, rows: tuple[Live, ...]) -> Step:
     """What the controller knows no more is asked for as it is: that it is gone is scontrol's to say."""
     if strangers := strange(approved.jobs, scope, rows):
-        return not_here("scontrol", strangers, scope)
+        return not_here("scontrol show", strangers, scope)
     known = {row.id for row in rows} | {row.base for row in rows}
     gone = tuple([job for job in approved.jobs if job.job not in known])
     if gone:  # an id that belongs to nobody now, or to somebody else: the two must look the same

@@ -14,6 +14,7 @@ PARTITIONS = ("debug", "short")
 ACCOUNTS = ("users", "physics")
 QOS = ("normal", "high")
 CLUSTER = "test"
+FIRST_JOB = 10001  # so that an id is told from every other number
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,6 +92,7 @@ def slurm_conf(places: Places, ports: Ports, host: str, memory: int) -> str:
     node = f"CPUs={CPUS} Boards=1 SocketsPerBoard=1 CoresPerSocket={CPUS} ThreadsPerCore=1 RealMemory={memory}"
     return f"""\
 ClusterName={CLUSTER}
+FirstJobId={FIRST_JOB}
 SlurmctldHost={host}(127.0.0.1)
 SlurmUser=root
 AuthType=auth/munge
