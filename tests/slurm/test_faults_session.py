@@ -7,6 +7,8 @@ import signal
 import subprocess
 from pathlib import Path
 
+import pytest
+
 from tests.machines import users
 from tests.machines.slurm.keeper import wait_for
 from tests.slurm.conftest import Site
@@ -56,7 +58,8 @@ def queued(site: Site) -> list[str]:
     return site.outside("/usr/bin/squeue", "--me", "--noheader", "--format=%i", "--name=kept").out.split()
 
 
-def test_a_session_whose_chaperon_is_killed_goes_on_and_says_so(site: Site) -> None:
+@pytest.mark.parametrize("backend", ["bwrap", "landlock", "firejail"], indirect=True)
+def test_a_session_whose_chaperon_is_killed_goes_on_and_says_so(site: Site, backend: str) -> None:
     with start(site, "true") as session:
         wait_for((site.jail.project / "ready").exists, "the session")
         ((pid, fifos),) = chaperons(site.jail.user).items()
@@ -69,6 +72,23 @@ def test_a_session_whose_chaperon_is_killed_goes_on_and_says_so(site: Site) -> N
     shown = site.inside("squeue", "--noheader", "--format=%i", options=())
     assert shown.out.split() == [out[0].split()[-1]], shown.err  # and the next session of the project sees it
     site.outside("/usr/bin/scancel", "--name=kept")
+
+
+def test_a_session_that_does_not_ask_has_no_chaperon(site: Site) -> None:
+    site.jail.configure('[slurm]\nenabled = "on"\n')
+    wait = "while [ ! -e {} ]; do sleep 0.05; done"
+    waiting = f'touch ready; {wait.format("go")}; squeue --noheader; echo "squeue $?"; touch asked; {wait.format("on")}'
+    words = site.slurm.at_default_places(site.jail.user, site.jail.project, [site.jail.program, "--quiet", "--", "sh", "-c", waiting])
+    with users.start_as(users.current_user(), words, env=site.jail.user.environment, cwd=site.jail.project, stdout=subprocess.PIPE) as session:
+        wait_for((site.jail.project / "ready").exists, "the session")
+        before = chaperons(site.jail.user)
+        (site.jail.project / "go").touch()
+        wait_for((site.jail.project / "asked").exists, "the answer")
+        after = chaperons(site.jail.user)
+        (site.jail.project / "on").touch()
+        out, _ = session.communicate(timeout=60)
+    assert (len(before), len(after)) == (0, 1)
+    assert out.splitlines()[-1] == "squeue 0"
 
 
 def test_a_jail_that_removes_its_fifos_harms_itself_alone(site: Site) -> None:
