@@ -117,12 +117,12 @@ def test_the_admins_lists_hold_in_every_channel_and_the_first_entry_is_taken(sit
 
 
 def slow_prefix(top: Path) -> Path:
-    """The real Slurm, where the queue is told a second after it was looked at: all who ask meanwhile have seen the same."""
+    """The real Slurm, where a submission takes long: all who ask meanwhile see a queue without it."""
     (top / "slow/bin").mkdir(parents=True)
-    for name in ("sbatch", "scancel", "scontrol", "sacct", "sinfo"):
+    for name in ("squeue", "scancel", "scontrol", "sacct", "sinfo"):
         (top / "slow/bin" / name).symlink_to(f"/usr/bin/{name}")
-    (top / "slow/bin/squeue").write_text('#!/bin/sh\n/usr/bin/squeue "$@"\ncode=$?\nsleep 1\nexit $code\n')
-    (top / "slow/bin/squeue").chmod(0o755)
+    (top / "slow/bin/sbatch").write_text('#!/bin/sh\nsleep 3\nexec /usr/bin/sbatch "$@"\n')
+    (top / "slow/bin/sbatch").chmod(0o755)
     return top / "slow"
 
 
@@ -137,8 +137,8 @@ def test_of_twenty_at_once_no_more_than_the_cap_get_in(site: Site, admin: Path) 
     queued = site.slurm.run(user, "squeue", "-h", "-u", user.name, "-o", "%i").stdout.split()
     assert sorted(queued) == sorted([str(outside), *taken]), done.err
     assert (len(taken), last) == (4, "tested"), done.err  # and the one from outside
-    assert done.err.count("you have 5 jobs, and this would be 1 more: slurm.max_jobs is 5") == 16
-    assert "you have 5 jobs, and this would be 2 more: slurm.max_jobs is 5" in done.err
+    assert done.err.count("and this would be 1 more: slurm.max_jobs is 5") == 16
+    assert "you have 5 jobs in the queue or on their way, and this would be 2 more: slurm.max_jobs is 5" in done.err
 
 
 def test_a_job_that_ended_is_requeued_only_where_there_is_room(site: Site) -> None:
@@ -149,7 +149,7 @@ def test_a_job_that_ended_is_requeued_only_where_there_is_room(site: Site) -> No
     job = short[1].strip()
     fill = run(site, [case("one")], [case("two")], [case("back", argv=f"scontrol requeue {job}")])
     assert [fill[one][0] for one in ("one", "two", "back")] == [0, 0, 1], fill
-    assert "you have 2 jobs, and this would be 1 more: slurm.max_jobs is 2" in fill["back"][2]
+    assert "you have 2 jobs in the queue or on their way, and this would be 1 more: slurm.max_jobs is 2" in fill["back"][2]
     assert site.slurm.job(int(job))["JobState"] == "COMPLETED"
     held = fill["one"][1].split()[-1]
     steps = {"same": f"scontrol requeue {held}", "free": f"scancel {held}", "back": f"scontrol requeue {job}"}
