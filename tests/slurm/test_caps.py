@@ -116,23 +116,28 @@ def test_the_admins_lists_hold_in_every_channel_and_the_first_entry_is_taken(sit
     assert run(site, [case("free", f"-p{PARTITIONS[0]}")])["free"][0] == 0
 
 
-def slow_prefix(top: Path) -> Path:
-    """The real Slurm, where a submission takes long: all who ask meanwhile see a queue without it."""
-    (top / "slow/bin").mkdir(parents=True)
-    for name in ("squeue", "scancel", "scontrol", "sacct", "sinfo"):
-        (top / "slow/bin" / name).symlink_to(f"/usr/bin/{name}")
-    (top / "slow/bin/sbatch").write_text('#!/bin/sh\nsleep 3\nexec /usr/bin/sbatch "$@"\n')
-    (top / "slow/bin/sbatch").chmod(0o755)
-    return top / "slow"
+@pytest.fixture
+def slow() -> Iterator[Path]:
+    """The real Slurm, where a submission takes long: all who ask meanwhile see a queue without it. Not where a jail can write."""
+    with tempfile.TemporaryDirectory(prefix="agent-sandbox-slow-", dir="/opt") as name:
+        programs = Path(name, "bin")
+        programs.mkdir()
+        for one in ("squeue", "scancel", "scontrol", "sacct", "sinfo"):
+            (programs / one).symlink_to(f"/usr/bin/{one}")
+        (programs / "sbatch").write_text('#!/bin/sh\nsleep 3\nexec /usr/bin/sbatch "$@"\n')
+        for path in (Path(name), programs / "sbatch"):
+            path.chmod(0o755)
+        yield Path(name)
 
 
-def test_of_twenty_at_once_no_more_than_the_cap_get_in(site: Site, admin: Path) -> None:
+def test_of_twenty_at_once_no_more_than_the_cap_get_in(site: Site, admin: Path, slow: Path) -> None:
     user = site.jail.user
     outside = site.slurm.submit(user, "--hold", "--output=/dev/null", "--chdir=/", "--wrap=true")
     site.jail.write(site.jail.project / "job.sh", "#!/bin/sh\ntrue\n")
-    text = f'{ON}max_jobs = 5\nprefix = "{slow_prefix(admin)}"\n'
+    text = f'{ON}max_jobs = 5\nprefix = "{slow}"\n'
     many = "for n in $(seq 20); do sbatch --parsable --hold job.sh & done; wait; sbatch -a1-2 --hold job.sh; sbatch --test-only job.sh && echo tested"
     done = under(site, admin, text, many)
+    assert done.out, done.err
     *taken, last = done.out.split()
     queued = site.slurm.run(user, "squeue", "-h", "-u", user.name, "-o", "%i").stdout.split()
     assert sorted(queued) == sorted([str(outside), *taken]), done.err
