@@ -49,7 +49,8 @@ def with_room(
         if there + more <= most or not more:
             return then(token)
         ledger.drop(token)
-        return refused(command, f"you have {there} jobs, and this would be {more} more: slurm.max_jobs is {most}; wait until some have ended")
+        said = f"you have {there} jobs in the queue or on their way, and this would be {more} more: slurm.max_jobs is {most}"
+        return refused(command, f"{said}; wait until some have ended")
 
     asked = look(ledger.scope(whole=True), decide, states="", tasks=True)
 

@@ -116,19 +116,34 @@ def test_the_admins_lists_hold_in_every_channel_and_the_first_entry_is_taken(sit
     assert run(site, [case("free", f"-p{PARTITIONS[0]}")])["free"][0] == 0
 
 
-def test_of_twenty_at_once_no_more_than_the_cap_get_in_and_requeue_is_no_way_around(site: Site) -> None:
-    site.jail.configure(f"{ON}max_jobs = 5\n")
-    outside = site.slurm.submit(site.jail.user, "--hold", "--output=/dev/null", "--chdir=/", "--wrap=true")
-    found = run(site, [case(f"c{at}") for at in range(20)], [case("array", "-a1-2")], [case("only", "--test-only")])
-    taken = [one for one, (code, _, _) in found.items() if code == 0 and one.startswith("c")]
-    assert len(taken) == 4, found  # and the one from outside
-    assert all("slurm.max_jobs is 5" in err for code, _, err in found.values() if code)
-    assert "you have 5 jobs, and this would be 2 more: slurm.max_jobs is 5" in found["array"][2]
-    assert found["only"][0] == 0, found["only"][2]
-    ids = [int(found[one][1].split()[-1]) for one in taken]
-    queued = site.slurm.run(site.jail.user, "squeue", "-h", "-u", site.jail.user.name, "-o", "%i").stdout.split()
-    assert sorted(map(int, queued)) == sorted([outside, *ids])
-    site.slurm.run(site.jail.user, "scancel", str(outside))
+@pytest.fixture
+def slow() -> Iterator[Path]:
+    """The real Slurm, where a submission takes long: all who ask meanwhile see a queue without it. Not where a jail can write."""
+    with tempfile.TemporaryDirectory(prefix="agent-sandbox-slow-", dir="/opt") as name:
+        programs = Path(name, "bin")
+        programs.mkdir()
+        for one in ("squeue", "scancel", "scontrol", "sacct", "sinfo"):
+            (programs / one).symlink_to(f"/usr/bin/{one}")
+        (programs / "sbatch").write_text('#!/bin/sh\nsleep 3\nexec /usr/bin/sbatch "$@"\n')
+        for path in (Path(name), programs / "sbatch"):
+            path.chmod(0o755)
+        yield Path(name)
+
+
+def test_of_twenty_at_once_no_more_than_the_cap_get_in(site: Site, admin: Path, slow: Path) -> None:
+    user = site.jail.user
+    outside = site.slurm.submit(user, "--hold", "--output=/dev/null", "--chdir=/", "--wrap=true")
+    site.jail.write(site.jail.project / "job.sh", "#!/bin/sh\ntrue\n")
+    text = f'{ON}max_jobs = 5\nprefix = "{slow}"\n'
+    many = "for n in $(seq 20); do sbatch --parsable --hold job.sh & done; wait; sbatch -a1-2 --hold job.sh; sbatch --test-only job.sh && echo tested"
+    done = under(site, admin, text, many)
+    assert done.out, done.err
+    *taken, last = done.out.split()
+    queued = site.slurm.run(user, "squeue", "-h", "-u", user.name, "-o", "%i").stdout.split()
+    assert sorted(queued) == sorted([str(outside), *taken]), done.err
+    assert (len(taken), last) == (4, "tested"), done.err  # and the one from outside
+    assert done.err.count("and this would be 1 more: slurm.max_jobs is 5") == 16
+    assert "you have 5 jobs in the queue or on their way, and this would be 2 more: slurm.max_jobs is 5" in done.err
 
 
 def test_a_job_that_ended_is_requeued_only_where_there_is_room(site: Site) -> None:
@@ -139,7 +154,7 @@ def test_a_job_that_ended_is_requeued_only_where_there_is_room(site: Site) -> No
     job = short[1].strip()
     fill = run(site, [case("one")], [case("two")], [case("back", argv=f"scontrol requeue {job}")])
     assert [fill[one][0] for one in ("one", "two", "back")] == [0, 0, 1], fill
-    assert "you have 2 jobs, and this would be 1 more: slurm.max_jobs is 2" in fill["back"][2]
+    assert "you have 2 jobs in the queue or on their way, and this would be 1 more: slurm.max_jobs is 2" in fill["back"][2]
     assert site.slurm.job(int(job))["JobState"] == "COMPLETED"
     held = fill["one"][1].split()[-1]
     steps = {"same": f"scontrol requeue {held}", "free": f"scancel {held}", "back": f"scontrol requeue {job}"}

@@ -53,7 +53,8 @@ def test_of_many_at_once_the_first_get_in_and_no_more(tmp_path: Path) -> None:
     said = [answered(step) for step, _ in waiting]
     assert said[:5] == [DONE] * 5
     assert [isinstance(one, Reply) and one.code for one in said[5:]] == [1] * 15
-    assert isinstance(said[5], Reply) and b"you have 5 jobs, and this would be 1 more: slurm.max_jobs is 5" in said[5].err
+    assert isinstance(said[5], Reply)
+    assert b"you have 5 jobs in the queue or on their way, and this would be 1 more: slurm.max_jobs is 5" in said[5].err
 
 
 def test_a_job_that_is_in_the_queue_and_not_recorded_yet_counts_once(tmp_path: Path) -> None:
