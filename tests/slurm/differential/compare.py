@@ -64,7 +64,10 @@ def hunks(case: str, where: str, direct: str, jailed: str) -> Iterator[Differenc
 def of_views(case: str, direct: Ended, jailed: Ended) -> Iterator[Difference]:
     """Of two looks at the same jobs: their ids are the same, too."""
     texts = [(alike(ended.out, (), MOVING), alike(ended.err, (), MOVING)) for ended in (direct, jailed)]
-    yield from of_answers(case, *[Ended(code=ended.code, out=out, err=err, ids=()) for ended, (out, err) in zip((direct, jailed), texts, strict=True)])
+    (out, err), (other_out, other_err) = texts
+    yield from of_answers(
+        case, Ended(code=direct.code, out=out, err=err, ids=()), Ended(code=jailed.code, out=other_out, err=other_err, ids=())
+    )  # fmt: skip
 
 
 def of_answers(case: str, direct: Ended, jailed: Ended) -> Iterator[Difference]:

@@ -12,6 +12,7 @@ import os
 import re
 import subprocess
 import sys
+import time
 
 PATIENCE = 120
 
@@ -23,8 +24,17 @@ def run(case: dict) -> dict:  # type: ignore[type-arg]
         if code:
             return {"code": code, "out": out, "err": f"before: {err}", "ids": ids}
         ids.append(number_in(out))
+        if "touch started" in words[-1]:
+            wait_for_file(os.path.join(case["directory"], "started"))
     code, out, err = call(case, filled(case["words"], ids))
     return {"code": code, "out": out, "err": err, "ids": [*ids, number_in(out)] if case["words"][0] == "sbatch" else ids}
+
+
+def wait_for_file(path: str) -> None:
+    """Which a job makes that must run by now."""
+    deadline = time.monotonic() + PATIENCE
+    while not os.path.exists(path) and time.monotonic() < deadline:
+        time.sleep(0.02)
 
 
 def filled(words: list[str], ids: list[str]) -> list[str]:

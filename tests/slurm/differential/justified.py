@@ -8,7 +8,9 @@ from dataclasses import dataclass
 
 from tests.slurm.differential.compare import Difference
 
-SAID = r"(\w+: error: .*\n)+"  # by us: what was refused, where it stood, by which rule
+SAID = r"(\w+: error: .* \((command line|line \d+ of the script)\): .+\n)+"  # by us: what was refused, where it stood, by which rule
+SCOPED = r"(.*Invalid job id specified.*\n)?\w+: error: nothing was done: 7777777: .* \(slurm\.scope = project\); .*\n"
+NOT_FOUND = r"1||sbatch: error: Unable to open file inner\.sh\n|sub/inner\.sh"
 ANY = "(?s:.*)"
 LOG = r"/home/\w+/\.local/state/agent-sandbox/jobs/\w+/(%j|<job\d>|\d+)\.log"
 
@@ -46,51 +48,64 @@ SHELL_DIED = "the jail's init ends with 128 + signal, as a shell does whose last
 LINES = (
     *FORCED,
     Justified(reason="a refusal is ours: it says which word, by which rule, and what to do", where="err", direct=r"(?s:.+)", jailed=SAID),
-    Justified(reason="a refusal ends with 1, as most errors of Slurm's do; Slurm's own readers of options end with 255", where="code", direct="255", jailed="1"),
+    Justified(reason="a refusal ends with 1, as most errors of Slurm's do; Slurm's own readers of options end with 255", where="code",
+              direct="255", jailed="1"),
+    Justified(reason="a directory is no script: it cannot be read, rather than being empty", where="err",
+              direct="sbatch: error: Batch script is empty!\n", jailed="sbatch: error: Unable to open file sub\n", cases="sbatch sub"),
     Justified(reason="-v lists the options that Slurm got, among them the forced ones", where="err", direct="", jailed=r"(sbatch: [\w-]+ +: .*\n)+",
               cases="sbatch -H -v job.sh"),
     Justified(reason=SHELL_DIED, where=r"code|job\.(ExitCode|Reason)", direct="1|0:9|JobLaunchFailure", jailed="137|137:0|NonZeroExitCode",
               cases=r"sbatch --wait --parsable --wrap='kill -9 \$\$'"),
-    Justified(reason="the script is looked for where sbatch was called and on PATH, not below -D", where="code|out|err", cases="sbatch -H -D sub inner.sh"),
+    Justified(reason="a known gap: the script is looked for where sbatch was called and on PATH, not below -D", where="code|out|err",
+              jailed=NOT_FOUND, cases="sbatch -H -D sub inner.sh"),
     Justified(reason="slurmstepd's own remark that a job was cancelled is in the forced log", where=r"file\.slurm-<job0>\.out", jailed="",
-              direct=r"slurmstepd-\w+: error: \*\*\* JOB <job0> ON \w+ CANCELLED AT <time> \*\*\*\n"),
-    Justified(reason="an id that is not in the scope is refused in words, whoever's it is", where="code|err", cases="(scancel|scontrol release) 7777777"),
-    Justified(reason="a job keeps the size that the caps were checked for", where=r"code|err|job\.(NumCPUs|NumNodes|NumTasks|.*)",
+              direct=r"slurmstepd-\w+: error: \*\*\* JOB <job0> ON \w+ CANCELLED AT <time>( DUE TO JOB REQUEUE)? \*\*\*\n"),
+    Justified(reason="an id that is not in the scope is refused in words, whoever's it is", where="code|err",
+              jailed=f"1|{SCOPED}", cases="(scancel|scontrol release) 7777777"),
+    Justified(reason="a job keeps the size that the caps were checked for", where=r"code|err|job\.(NumCPUs|NumNodes|NumTasks|TRES)",
               cases=r"scontrol update JobId=\{0\} NumNodes=2 .*"),
 )  # fmt: skip
 
 VIEWS = (
     Justified(reason="a refusal is ours: it says which word, by which rule, and what to do", where="err", direct=r"(?s:.+)", jailed=SAID),
-    Justified(reason="scoping gives sacct ids, and for ids it shows jobs that are held, too; without ids those that were never eligible are left out",
+    Justified(reason="scoping gives sacct ids, and for ids it shows held jobs, too; without ids those that were never eligible are left out",
               where="out", direct="", jailed=r"10\d\d\d[_\d\[\]|-]* .*PENDING .*\n|10\d\d\d[_\d\[\]-]*\|\w+\|PENDING\|0:0\n", cases="sacct.*"),
-    Justified(reason="an id that is not in the scope is refused in words, whoever's it is", where="code|out|err", jailed=rf"1||{SAID}|(?s:.*){SAID}",
-              cases=".* 7777777"),
-    Justified(reason="other users are not shown: who asks for them is told so", where="code|out|err", jailed=f"1||{SAID}", cases="squeue -u nosuchuser"),
+    Justified(reason="an id that is not in the scope is refused in words, whoever's it is", where="code|out|err",
+              jailed=f"1||{SCOPED}", cases=".* 7777777"),
+    Justified(reason="other users are not shown: who asks for them is told so", where="code|out|err", cases="squeue -u nosuchuser",
+              jailed=r"1||squeue: error: --users=nosuchuser: only your own jobs are here; .*\n"),
     Justified(reason="22.05 prints all jobs as data whatever ids it is given; here those that were asked for", where="out", jailed=r"[^{]*",
               cases=r"squeue --json -j \{held\}"),
     Justified(reason="the manual names SLURM_JOB_NODELIST, which 22.05 itself does not read", where="code|out|err", cases="SLURM_JOB_NODELIST=.*"),
     Justified(reason="a letter that no page of the manual has", where="code|out|err", cases="sshare -u .* -h"),
     Justified(reason="refused as a whole: would run outside the jail, or show what is other people's", where="code|out|err", jailed=f"1||{SAID}",
-              cases=r"(srun|salloc|sdiag|sreport|strigger|sattach|sbcast|sacctmgr show (user|assoc)|scontrol (show assoc_mgr|ping|write)|squeue -M|sacct -a -B).*"),
+              cases=r"(srun|salloc|sdiag|sreport|strigger|sattach|sbcast|sacctmgr show (user|assoc)|scontrol (show assoc_mgr|ping|write)|squeue -M"
+              r"|sacct -a -B).*"),
 )  # fmt: skip
 
+TIMED = (
+    Justified(reason="slurmstepd's own remark that the time is over is in the forced log", where=r"file\.slurm-<job0>\.out", jailed="",
+              direct=r"slurmstepd-\w+: error: \*\*\* JOB <job0> ON \w+ CANCELLED AT <time> DUE TO TIME LIMIT \*\*\*\n", cases="time-limit"),
+)  # fmt: skip
 SPOOLED = r"/run/agent-sandbox-slurm-\S+/slurm_script"
 SCRIPTS = (
     *FORCED,
     Justified(reason="the script lies in the jail's own place, not in slurmd's spool", where=r"file\..*", direct=f'.*{SPOOLED}.*\n',
               jailed=r".*/run/agent-sandbox/slurm_script.*\n", cases="killed-child|traceback|syntax-error"),
-    Justified(reason="the interpreter is started by us, inside: the same reason in our words", where=r"file\..*", direct=r"slurmstepd-\w+: error: execve\(\): .*\n",
-              jailed="agent-sandbox: the job's interpreter '.*': .*\n"),
+    Justified(reason="the interpreter is started by us, inside: the same reason in our words", where=r"file\..*",
+              direct=r"slurmstepd-\w+: error: execve\(\): .*\n", jailed="agent-sandbox: the job's interpreter '.*': .*\n"),
     Justified(reason=SHELL_DIED, where=r"job\.(ExitCode|Reason)", direct="0:(9|15)|JobLaunchFailure", jailed="(137|143):0|NonZeroExitCode",
               cases="killed-shell|terminated-shell"),
-    Justified(reason="files are opened by us, inside: the number that Slurm has for it is our exit code, the reason is in the forced log and in the views",
+    Justified(reason="files are opened by us, inside: Slurm's number for it is our exit code, the reason is in the forced log and in the views",
               where=r"job\.(ExitCode|Reason)", direct="0:53|JobLaunchFailure", jailed="53:0|NonZeroExitCode",
               cases="input-missing|missing-directory|output-is-a-directory"),
-    Justified(reason="the directory is entered inside, where Slurm's own number means files", where=r"job\.(ExitCode|Reason)", direct="0:53|JobLaunchFailure",
-              jailed="125:0|NonZeroExitCode", cases="chdir-missing"),
-    Justified(reason="the script is looked for where sbatch was called and on PATH, not below -D", where="code|out|err|files", cases="chdir-script-there"),
+    Justified(reason="the directory is entered inside, where Slurm's own number means files", where=r"job\.(ExitCode|Reason)",
+              direct="0:53|JobLaunchFailure", jailed="125:0|NonZeroExitCode", cases="chdir-missing"),
+    Justified(reason="a known gap: the script is looked for where sbatch was called and on PATH, not below -D", where="code|out|err|files",
+              jailed=NOT_FOUND, cases="chdir-script-there"),
     Justified(reason="a jail says that it is one", where=r"env\.AGENT_SANDBOX", direct="-", jailed="1"),
-    Justified(reason="the stubs are first on PATH, the jail's own tools last", where=r"env\.PATH"),
+    Justified(reason="the stubs are first on PATH, the jail's own tools last", where=r"env\.PATH",
+              jailed=r"/run/agent-sandbox/stubs:.*:/run/agent-sandbox/bin"),
     Justified(reason="Slurm's configuration is out of reach", where=r"env\.SLURM_CONF", jailed="-"),
     Justified(reason="the number of a process", where=r"env\.SLURM_TASK_PID", direct=r"\d+", jailed=r"\d+"),
     Justified(reason="the log-in shell runs inside the jail, not under slurmstepd: there is no mailbox, and it leaves no trace of itself",

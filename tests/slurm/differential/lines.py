@@ -155,9 +155,9 @@ scancel -n uniquename{0} | sbatch -H job.sh
 scancel --name=cancelme --me | sbatch -H -J cancelme job.sh
 scancel -t PENDING -n pend --user={user} | sbatch -H -J pend job.sh
 scancel -p short {0} | sbatch -H job.sh
-scancel -s KILL {0} | sbatch --wrap='sleep 100'
-scancel -b -s TERM {0} | sbatch --wrap='sleep 100'
-scancel --full {0} | sbatch --wrap='sleep 100'
+scancel -s KILL {0} | sbatch --wrap='touch started; exec sleep 100'
+scancel -b -s TERM {0} | sbatch --wrap='touch started; exec sleep 100'
+scancel --full {0} | sbatch --wrap='touch started; exec sleep 100'
 scancel {0} {0} | sbatch -H job.sh
 scancel
 scancel nonsense
@@ -176,9 +176,9 @@ scontrol hold {0} | sbatch --begin=now+1hour job.sh
 scontrol hold JobId={0} | sbatch --begin=now+1hour job.sh
 scontrol hold {0}_2 | sbatch --begin=now+1hour -a 1-3 job.sh
 scontrol hold {0},{1} | sbatch --begin=now+1hour job.sh | sbatch --begin=now+1hour job.sh
-scontrol requeue {0} | sbatch --wrap='sleep 100'
+scontrol requeue {0} | sbatch --wrap='touch started; exec sleep 100'
 scontrol requeue {0} | sbatch -H job.sh
-scontrol requeue {0} | sbatch --no-requeue --wrap='sleep 20'
+scontrol requeue {0} | sbatch --no-requeue --wrap='touch started; sleep 3'
 scontrol update JobId={0} TimeLimit=3 | sbatch -H job.sh
 scontrol update jobid={0} Comment='a b' JobName=renamed | sbatch -H job.sh
 scontrol update job={0} Nice=5 Partition=short QOS=high | sbatch -H job.sh

@@ -7,12 +7,15 @@ from tests.slurm.differential.sides import Case
 SH, BASH, PYTHON = "#!/bin/sh\n", "#!/bin/bash\n", "#!/usr/bin/python3\n"
 
 
-def job(name: str, script: str, line: str = "sbatch job.sh", *before: str, env: dict[str, str] | None = None, umask: int = 0o022, **files: str) -> Case:
+def job(
+    name: str, script: str, line: str = "sbatch job.sh", *before: str, env: dict[str, str] | None = None, umask: int = 0o022, **files: str
+) -> Case:
     """`line` may read the script from its input: `sbatch <`."""
     line, given, _ = line.partition(" <")
     beside = {name.replace("__", "/").replace("_", "."): text for name, text in files.items()}
     return Case(
-        label=name, name=name, line=line, before=before, files={**beside, "job.sh": script}, input=script if given else "", env=env or {}, umask=umask,
+        label=name, name=name, line=line, before=before, files={**beside, "job.sh": script}, input=script if given else "", env=env or {},
+        umask=umask,
     )  # fmt: skip
 
 
@@ -110,7 +113,8 @@ SCRIPTS = [
     job("array-one-fails", f"{SH}exit $SLURM_ARRAY_TASK_ID\n", "sbatch -a 0,1 -o /dev/null job.sh"),
     job("after-success", f"{SH}cat first.txt\n", "sbatch -d afterok:{0} job.sh", "sbatch --parsable -o first.txt --wrap='echo first'"),
     job("after-failure", f"{SH}echo after\n", "sbatch -d afternotok:{0} job.sh", "sbatch --parsable -o /dev/null --wrap='exit 1'"),
-    job("never", f"{SH}touch ran\n", "sbatch -d afterok:{0} --kill-on-invalid-dep=yes job.sh", "sbatch --parsable -o /dev/null --wrap='exit 1'"),
+    job("never", f"{SH}touch ran\n", "sbatch -d afterok:{0} --kill-on-invalid-dep=yes job.sh",
+        "sbatch --parsable -o /dev/null --wrap='exit 1'"),
     job("heredoc", f"{SH}cat <<'X' | sort\nb $a\na `b`\nX\n"),
     job("functions", f"{BASH}f() {{ echo \"$1\"; return 4; }}\nf x || exit $?\n"),
     job("background", f"{SH}(sleep 0.3; echo child) & wait; echo parent\n"),
@@ -122,5 +126,10 @@ SCRIPTS = [
     job("utf8", f"{SH}echo 'grüße ☃' \"$1\"\n", "sbatch -J 'größe' job.sh 'naïve'"),
     job("empty-script", "#!/bin/sh"),
     job("many-lines", SH + "x=1\n" * 5000 + "echo done\n"),
+    job("warned", f"{BASH}trap 'echo warned; exit 4' USR1\necho ready\nfor i in {{1..600}}; do sleep 0.1; done\n",
+        "sbatch -t 1 --signal=B:USR1@59 job.sh"),
     job("trapped", f"{BASH}trap 'echo bye' EXIT\necho hi\nexit 6\n"),
 ]  # fmt: skip
+
+# Slurm's shortest limit is a minute, and it looks now and then.
+LONG = [job("time-limit", f"{BASH}echo ready\nsleep 300\n", "sbatch -t 1 job.sh")]

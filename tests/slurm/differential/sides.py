@@ -73,8 +73,9 @@ class Sides:
             self.jail.write(directory / name, text, 0o755)
         if not directory.exists():
             self.jail.write(directory / "empty").unlink()
+        line = case.line.replace("{cwd}", str(directory))
         return {
-            "directory": str(directory), "words": shlex.split(case.line.replace("{cwd}", str(directory))), "before": [shlex.split(line) for line in case.before],
+            "directory": str(directory), "words": shlex.split(line), "before": [shlex.split(line) for line in case.before],
             "input": case.input, "env": dict(case.env), "umask": case.umask,
         }  # fmt: skip
 

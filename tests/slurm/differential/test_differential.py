@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import os
 import socket
 from collections.abc import Iterator, Sequence
+
+import pytest
 
 from tests.machines import users
 from tests.machines.slurm.keeper import wait_for
 from tests.slurm.differential import compare, justified, lines
-from tests.slurm.differential.scripts import SCRIPTS
+from tests.slurm.differential.scripts import LONG, SCRIPTS
 from tests.slurm.differential.sides import DIRECT, JAILED, Case, Ended, Sides
 
+SOAK = os.environ.get("SANDBOX_SOAK") == "1"
 HOST = socket.gethostname().partition(".")[0]
+JOBS, REASONS = ([*SCRIPTS, *LONG], (*justified.SCRIPTS, *justified.TIMED)) if SOAK else (SCRIPTS, justified.SCRIPTS)
 LOOKED_AT = {
     "held": "-H --comment='a b' --wrap=true", "array": "-H -a 1-3 --wrap=true", "running": "--wrap='sleep 600'", "done": "--wrap=true",
     "failed": "--wrap='exit 3'",
@@ -33,10 +38,14 @@ def differences(sides: Sides, cases: Sequence[Case], ended: tuple[list[Ended], l
         yield from compare.of_files(case.label, sides.files(DIRECT, case), sides.files(JAILED, case), ids)
 
 
-def run_both(sides: Sides, cases: Sequence[Case]) -> list[compare.Difference]:
-    ended = sides.run(DIRECT, cases), sides.run(JAILED, cases)
-    sides.settle()
-    return list(differences(sides, cases, ended))
+def run_both(sides: Sides, cases: Sequence[Case]) -> tuple[list[Ended], list[Ended]]:
+    return sides.run(DIRECT, cases), sides.run(JAILED, cases)
+
+
+@pytest.fixture(scope="module")
+def submitted(sides: Sides) -> tuple[list[Ended], list[Ended]]:
+    """The job scripts, which run while the command lines are tried."""
+    return run_both(sides, JOBS)
 
 
 def test_views_differ_only_for_a_reason(sides: Sides) -> None:
@@ -55,16 +64,19 @@ def test_views_differ_only_for_a_reason(sides: Sides) -> None:
     assert_all_justified(found, justified.VIEWS)
 
 
-def test_job_scripts_differ_only_for_a_reason(sides: Sides) -> None:
-    assert len(SCRIPTS) > 90
-    assert_all_justified(run_both(sides, SCRIPTS), justified.SCRIPTS)
-
-
-def test_submissions_and_controls_differ_only_for_a_reason(sides: Sides) -> None:
+def test_submissions_and_controls_differ_only_for_a_reason(sides: Sides, submitted: object) -> None:
     words = {"user": sides.jail.user.name, "host": HOST}
     cases = [*lines.read("s", lines.SUBMISSIONS, **words), *lines.read("c", lines.CONTROLS, **words)]
     assert len(cases) > 170
-    assert_all_justified(run_both(sides, cases), justified.LINES)
+    ended = run_both(sides, cases)
+    sides.settle(180)
+    assert_all_justified(list(differences(sides, cases, ended)), justified.LINES)
+
+
+def test_job_scripts_differ_only_for_a_reason(sides: Sides, submitted: tuple[list[Ended], list[Ended]]) -> None:
+    assert len(JOBS) > 90
+    sides.settle(180)
+    assert_all_justified(list(differences(sides, JOBS, submitted)), REASONS)
 
 
 def test_a_difference_that_nobody_argues_for_is_found() -> None:
@@ -73,8 +85,9 @@ def test_a_difference_that_nobody_argues_for_is_found() -> None:
     other = Ended(code=0, out="Submitted batch job 10002!\n", err="", ids=("10002",))
     found = list(compare.of_answers("x", same, other))
     assert [one.where for one in found] == ["out"]
-    found += compare.of_jobs("x", [{"JobName": "a", "RunTime": "1"}], [{"JobName": "b", "RunTime": "2"}], (("10001",), ("10002",)))
-    found += compare.of_files("x", {"slurm-10001.out": ("0o644", "x")}, {"slurm-10002.out": ("0o644", "x"), "more": ("0o644", "")}, (("10001",), ("10002",)))
+    ids = (same.ids, other.ids)
+    found += compare.of_jobs("x", [{"JobName": "a", "RunTime": "1"}], [{"JobName": "b", "RunTime": "2"}], ids)
+    found += compare.of_files("x", {"slurm-10001.out": ("0o644", "x")}, {"slurm-10002.out": ("0o644", "x"), "more": ("0o644", "")}, ids)
     assert [one.where for one in found] == ["out", "job.JobName", "files"]
     entry = justified.Justified(reason="the name", where=r"job\.JobName")
     assert justified.unjustified(found, [entry]) == ([found[0], found[2]], [])

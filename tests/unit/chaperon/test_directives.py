@@ -49,7 +49,8 @@ def test_directives_that_are_refused(script: str, said: str) -> None:
 
 
 def test_a_script_without_an_interpreter_is_refused() -> None:
-    for script in ("", "echo\n", "\n#!/bin/sh\n"):
+    assert "the batch script is empty" in refusals("sbatch", "s.sh", script="")[0]
+    for script in ("echo\n", "\n#!/bin/sh\n"):
         assert "does not look like a batch script" in refusals("sbatch", "s.sh", script=script)[0]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 
 import pytest
@@ -12,7 +13,7 @@ from agent_sandbox.chaperon.command import Command, Result
 from agent_sandbox.chaperon.registry import COMMANDS
 from agent_sandbox.chaperon.validate import validate
 from agent_sandbox.chaperon.views.answer import PLANS
-from agent_sandbox.chaperon.views.data import sift, to_yaml
+from agent_sandbox.chaperon.views.data import sift, to_json, to_yaml
 from agent_sandbox.chaperon.views.lookup import WIDE, Live, read
 from agent_sandbox.chaperon.views.scope import MOST_IDS, NOBODY, Scope, Tools
 from agent_sandbox.chaperon.wire import Reply
@@ -173,6 +174,27 @@ def test_yaml_looks_as_slurms() -> None:
         '%YAML 1.1\n--- !!map\n!!str errors: !!seq []\n!!str jobs: !!seq\n- !!map\n  !!str name: !!str "a: b"\n  !!str job_id: !!int 1\n'
         "  !!str x: !!null null\n  !!str flags: !!seq\n  - !!str A\n  !!str on: !!bool true\n!!str meta: !!map {}\n..."
     )
+
+
+def test_texts_of_yaml_are_plain_where_slurms_are() -> None:
+    texts = {"a": "", "b": "Slurm OpenAPI v1", "c": "/x/%j.log", "d": "cpu=1,mem=2M", "e": "-x", "f": "x ", "g": "x: y", "h": "x #y"}
+    assert list(to_yaml(texts))[2:-1] == [
+        "!!str a: !!null null", "!!str b: !!str Slurm OpenAPI v1", "!!str c: !!str /x/%j.log", "!!str d: !!str cpu=1,mem=2M", '!!str e: !!str "-x"',
+        '!!str f: !!str "x "', '!!str g: !!str "x: y"', '!!str h: !!str "x #y"',
+    ]  # fmt: skip
+
+
+def test_json_looks_as_slurms() -> None:
+    document = {"errors": [], "meta": {}, "jobs": [{"name": "a[]", "path": "/x", "flags": []}]}
+    assert to_json(document) == (
+        '{\n  "errors": [\n  ],\n  "meta": {\n  },\n  "jobs": [\n    {\n      "name": "a[]",\n'
+        '      "path": "\\/x",\n      "flags": [\n      ]\n    }\n  ]\n}'
+    )
+
+
+@given(VALUES)
+def test_json_can_be_read_back(value: object) -> None:
+    assert json.loads(to_json({"k": value})) == {"k": value}
 
 
 def test_scontrol_shows_each_job_by_itself_and_what_is_nobodys_as_it_is() -> None:
