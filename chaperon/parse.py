@@ -169,8 +169,10 @@ def _from_variable(option: Option, name: str, environment: Mapping[str, str]) ->
 
 
 def _truth(text: str, *, counted: bool) -> int:
-    """A flag is set by a variable that is empty, `yes` or a number but 0. `SBATCH_DEBUG=2` is `-vv`."""
+    """A flag is set by a variable that is empty, `yes` or a number but 0, as strtol reads it. `SBATCH_DEBUG=2` is `-vv`."""
     if text == "" or text.lower() == "yes":
         return 1
-    number = int(text) if re.fullmatch(r"[0-9]{1,9}", text) else 0
-    return min(number, 9) if counted else int(number != 0)
+    number = re.fullmatch(r"[ \t\n\v\f\r]*+([+-]?)0*+([0-9]*)", text)
+    if not number or not number[2]:
+        return 0
+    return min(int(number[2][:9]), 9) if counted and number[1] != "-" else int(not counted)

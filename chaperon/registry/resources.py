@@ -17,7 +17,7 @@ RESOURCES = (
     allow("exclude", "x", "hosts"),
     refuse("nodefile", "F", VALUE, NODE_FILE, "name the nodes with --nodelist", "SLURM_HOSTFILE"),
     allow("constraint", "C", "features", "*_CONSTRAINT"),
-    allow("prefer", "", "features", "*_PREFER"),
+    allow("prefer", "", "features"),
     refuse("cluster-constraint", "", VALUE, OTHER_CLUSTER, HERE, "*_CLUSTER_CONSTRAINT"),
     allow("contiguous"),
     allow("use-min-nodes", env="*_USE_MIN_NODES"),

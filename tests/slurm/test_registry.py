@@ -85,7 +85,7 @@ VARIABLES = [
     {"SBATCH_ACCOUNT": "physics", "SBATCH_QOS": "high"}, {"SBATCH_ARRAY_INX": "1-2"}, {"SBATCH_OUTPUT": "o", "SBATCH_ERROR": "e"},
     {"SBATCH_OVERCOMMIT": "0"},
     {"SBATCH_SIGNAL": "USR1@9", "SBATCH_PARTITION": "short"}, {"SLURM_NTASKS": "7"}, {"SBATCH_THREADS_PER_CORE": "1"}, {"SBATCH_REQUEUE": ""},
-    {"SBATCH_IGNORE_PBS": "1"},
+    {"SBATCH_IGNORE_PBS": "1"}, {"SBATCH_OVERCOMMIT": "9999999999"}, {"SBATCH_OVERCOMMIT": " -1"}, {"SBATCH_OVERCOMMIT": "1 "},
 ]  # fmt: skip
 SCRIPT_BESIDE_VARIABLES = HEAD + "#SBATCH --mem=100 -t 9 -n 2\n#PBS -N pbs\n"
 # Of a job: what differs between any two.

@@ -25,7 +25,7 @@ from tests.machines.slurm.cluster import FIELD, Slurm
 from tests.slurm.test_registry import HEAD, LATER_VALUES, NOT_IN_THIS_ONE, RULES, UNLIKE, WITH_TABLES, approve, dump, known, unnumbered
 from tests.unit.chaperon.fuzz.cases import each
 from tests.unit.chaperon.fuzz.getopt import Table
-from tests.unit.chaperon.fuzz.lines import operands, options, script_text
+from tests.unit.chaperon.fuzz.lines import environment, operands, options, script_text
 
 __all__ = ["dump"]  # a fixture of another module's
 
@@ -68,6 +68,7 @@ def test_what_is_accepted_is_read_alike_over_the_table_of_the_real_program(slurm
 class Case:
     words: list[str]
     script: str
+    environment: dict[str, str]
 
 
 WITHOUT = {
@@ -79,10 +80,11 @@ WITHOUT = {
 def accepted(chance: random.Random) -> Case:
     """A line and a script that are approved, and ask for nothing that ends sbatch or depends on the moment."""
     while True:
-        case = Case(options(chance, "sbatch", 4), script_text(chance) if chance.randrange(2) else HEAD + "true\n")
-        if any("\0" in word or "\udc80" in word for word in (*case.words, case.script)):
+        script = script_text(chance) if chance.randrange(2) else HEAD + "true\n"
+        case = Case(options(chance, "sbatch", 4), script, environment(chance, "sbatch") if chance.randrange(4) == 0 else {})
+        if any("\0" in word or "\udc80" in word for word in (*case.words, script, *case.environment.values())):
             continue
-        request = Request(command="sbatch", words=(*case.words, "job.sh"), environment={}, cwd="/", script=case.script)
+        request = Request(command="sbatch", words=(*case.words, "job.sh"), environment=case.environment, cwd="/", script=script)
         answer = validate(request, RULES)
         if isinstance(answer, Approved) and answer.operands == ("job.sh",) and not {f"--{row.option.lstrip('-')}" for row in answer.rows} & WITHOUT:
             asked = {f"--{one.name}" for one in (*answer.options, *answer.wanted)}
@@ -90,11 +92,11 @@ def accepted(chance: random.Random) -> Case:
                 return case
 
 
-def submitted(slurm: Slurm, user: users.TestUser, folder: Path, words: Sequence[str], script: str) -> str:
+def submitted(slurm: Slurm, user: users.TestUser, folder: Path, words: Sequence[str], script: str, env: dict[str, str]) -> str:
     """The id of the job, held; or why there is none."""
     (folder / "job.sh").write_text(script)
     argv = ["/usr/bin/sbatch", "--hold", "--parsable", *words, "job.sh"]
-    done = users.run_as(user, argv, env=slurm.environment, cwd=folder)
+    done = users.run_as(user, argv, env={**slurm.environment, **env}, cwd=folder)
     lines = [line for line in done.stderr.splitlines() if "error" in line.lower()]
     return done.stdout.partition(";")[0].strip() if done.stdout.strip() else "refused: " + "; ".join(lines[-1:])
 
@@ -116,9 +118,9 @@ def test_sbatch_takes_what_was_rebuilt_for_what_was_typed(slurm: Slurm, member: 
     pairs: list[tuple[Case, str, str]] = []
 
     def check(case: Case) -> None:
-        rebuilt = rebuild(approve([*case.words, "job.sh"], project, case.script, {}))
-        typed = submitted(slurm, member, project, case.words, case.script)
-        pairs.append((case, typed, submitted(slurm, member, project, ["--ignore-pbs", *rebuilt], HEAD + "true\n")))
+        rebuilt = rebuild(approve([*case.words, "job.sh"], project, case.script, case.environment))
+        typed = submitted(slurm, member, project, case.words, case.script, case.environment)
+        pairs.append((case, typed, submitted(slurm, member, project, ["--ignore-pbs", *rebuilt], HEAD + "true\n", {})))
 
     try:
         each("sbatch", accepted, check)

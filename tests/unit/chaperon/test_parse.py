@@ -107,6 +107,14 @@ def test_repeated_options_mean_what_they_mean_to_slurm(typed: list[str], expecte
     assert words("sbatch", *typed, "s.sh") == expected
 
 
+@pytest.mark.parametrize(("value", "is_set"), [
+    ("", True), ("yes", True), ("1", True), ("9999999999", True), ("-1", True), (" +4", True), ("0", False), ("00", False), ("no", False),
+    ("1x", False), ("1 ", False), ("-", False), (" ", False), ("٣", False),
+])  # fmt: skip
+def test_a_flag_of_a_variable_is_set_as_strtol_has_it(value: str, is_set: bool) -> None:
+    assert words("sbatch", "s.sh", env={"SBATCH_SPREAD_JOB": value}) == (["--spread-job"] if is_set else [])
+
+
 def test_memory_from_a_variable_gives_way_to_any_other() -> None:
     env = {"SBATCH_MEM_PER_CPU": "1G"}
     assert words("sbatch", "--mem=2G", env=env) == ["--mem=2G"]
