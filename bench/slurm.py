@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import threading
 from pathlib import Path
 
 from bench.place import make_place
@@ -36,10 +38,41 @@ def main(argv: list[str]) -> int:
         script = jail.write(jail.project / "calls.py", (HERE / "slurm_calls.py").read_text())
         jail.configure('[slurm]\nenabled = "on"\n', "conf.d/99-slurm.toml")
         direct = _read(site.outside("/usr/bin/python3", "-I", script, str(rounds), "0"))
-        through = _read(site.inside("/usr/bin/python3", "-I", script, str(rounds), "1000", options=()))
+        with Memory(jail.user.uid) as memory:
+            through = _read(site.inside("/usr/bin/python3", "-I", script, str(rounds), "1000", options=()))
         launches = _read(site.outside("/usr/bin/python3", "-I", "-c", LAUNCHES, str(jail.program), str(rounds)))
     show(direct, through, launches)
+    print(f"the chaperon's memory after {memory.at(0.3)} and at the end {memory.at(1.0)}")
     return 0
+
+
+class Memory:
+    """Of the chaperon, looked at now and then: kilobytes that it holds for itself."""
+
+    def __init__(self, uid: int) -> None:
+        self._uid, self._seen, self._ended = uid, [], threading.Event()
+        self._thread = threading.Thread(target=self._look)
+
+    def __enter__(self) -> Memory:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        self._thread.join()
+
+    def _look(self) -> None:
+        while not self._ended.wait(0.2):
+            for pid in (name for name in os.listdir("/proc") if name.isdecimal()):
+                try:
+                    if os.readlink(f"/proc/{pid}/fd/3").endswith("/slurm/ask") and os.stat(f"/proc/{pid}").st_uid == self._uid:
+                        rows = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+                        self._seen.append(int(next(row for row in rows if row.startswith("Private_Dirty")).split()[1]))
+                except (OSError, StopIteration):
+                    continue
+
+    def at(self, part: float) -> str:
+        return f"{part:.0%}: {self._seen[min(len(self._seen) - 1, int(len(self._seen) * part))]} KiB" if self._seen else "?"
 
 
 def _read(result) -> dict[str, float]:  # type: ignore[no-untyped-def]

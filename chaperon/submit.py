@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from agent_sandbox.chaperon.wire import Request
     from agent_sandbox.chaperon.words import Approved, Refused
 
+READ = frozenset(variables(COMMANDS["sbatch"]))
 TELLS = ("help", "usage", "version")  # the command does nothing else
 WRAP = "#!/bin/sh\n# This script was created by sbatch --wrap.\n\n{command}\n"  # as sbatch writes it
 
@@ -37,9 +38,8 @@ def submit(request: Request, orders: Orders) -> Step:
         return Want(path=path)
     script = request.script.content if request.script and path is not None else None
     text = None if script is None else script.decode("utf-8", "surrogateescape")
-    known = set(variables(COMMANDS["sbatch"]))
     asked = words.Request(
-        command="sbatch", words=request.words, environment={name: value for name, value in request.environment.items() if name in known},
+        command="sbatch", words=request.words, environment={name: value for name, value in request.environment.items() if name in READ},
         cwd=request.cwd, script=text,
     )  # fmt: skip
     return with_verdict(asked, orders, lambda checked: _carry_out(request, checked, script, orders))

@@ -75,7 +75,15 @@ def script_of(words: tuple[str, ...]) -> str | None:
     line = parse(COMMANDS["sbatch"], words)
     if line.refusals or any(item.option.name in NEEDS_NO_SCRIPT for item in line.found):
         return None
-    return line.operands[0] if line.operands else ""
+    if not line.operands:
+        return ""
+    there = [item.value for item in line.found if item.option.name == "chdir" and item.value]
+    return _below(there[-1], line.operands[0]) if there else line.operands[0]
+
+
+def _below(directory: str, name: str) -> str:
+    """sbatch looks for a bare name in the directory of --chdir, not in its own."""
+    return f"{directory.rstrip('/')}/{name}" if name[:1] not in ("/", ".") else name
 
 
 def collect(command: Command, request: Request) -> Parsed:

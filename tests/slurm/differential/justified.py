@@ -10,7 +10,6 @@ from tests.slurm.differential.compare import Difference
 
 SAID = r"(\w+: error: .* \((command line|line \d+ of the script)\): .+\n)+"  # by us: what was refused, where it stood, by which rule
 SCOPED = r"(.*Invalid job id specified.*\n)?\w+: error: nothing was done: 7777777: .* \(slurm\.scope = project\); .*\n"
-NOT_FOUND = r"1||sbatch: error: Unable to open file inner\.sh\n|sub/inner\.sh"
 ANY = "(?s:.*)"
 LOG = r"/home/\w+/\.local/state/agent-sandbox/jobs/\w+/(%j|<job\d>|\d+)\.log"
 
@@ -56,8 +55,6 @@ LINES = (
               cases="sbatch -H -v job.sh"),
     Justified(reason=SHELL_DIED, where=r"code|job\.(ExitCode|Reason)", direct="1|0:9|JobLaunchFailure", jailed="137|137:0|NonZeroExitCode",
               cases=r"sbatch --wait --parsable --wrap='kill -9 \$\$'"),
-    Justified(reason="a known gap: the script is looked for where sbatch was called and on PATH, not below -D", where="code|out|err",
-              jailed=NOT_FOUND, cases="sbatch -H -D sub inner.sh"),
     Justified(reason="slurmstepd's own remark that a job was cancelled is in the forced log", where=r"file\.slurm-<job0>\.out", jailed="",
               direct=r"slurmstepd-\w+: error: \*\*\* JOB <job0> ON \w+ CANCELLED AT <time>( DUE TO JOB REQUEUE)? \*\*\*\n"),
     Justified(reason="an id that is not in the scope is refused in words, whoever's it is", where="code|err",
@@ -101,8 +98,6 @@ SCRIPTS = (
               cases="input-missing|missing-directory|output-is-a-directory"),
     Justified(reason="the directory is entered inside, where Slurm's own number means files", where=r"job\.(ExitCode|Reason)",
               direct="0:53|JobLaunchFailure", jailed="125:0|NonZeroExitCode", cases="chdir-missing"),
-    Justified(reason="a known gap: the script is looked for where sbatch was called and on PATH, not below -D", where="code|out|err|files",
-              jailed=NOT_FOUND, cases="chdir-script-there"),
     Justified(reason="a jail says that it is one", where=r"env\.AGENT_SANDBOX", direct="-", jailed="1"),
     Justified(reason="the stubs are first on PATH, the jail's own tools last", where=r"env\.PATH",
               jailed=r"/run/agent-sandbox/stubs:.*:/run/agent-sandbox/bin"),

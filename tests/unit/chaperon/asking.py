@@ -34,3 +34,9 @@ def refusals(command: str, *typed: str, script: str | None = None, env: Mapping[
     answer = ask(command, *typed, script=script, env=env, rules=rules)
     assert isinstance(answer, Refused), answer
     return [str(one) for one in answer.reasons]
+
+
+def place_of(answer: Approved) -> str:
+    """Where sbatch looks for the script first: a bare name below --chdir."""
+    name, there = answer.operands[0], answer.value("chdir")
+    return name if not there or name[:1] in ("/", ".") else f"{there.rstrip('/')}/{name}"

@@ -12,7 +12,7 @@ from agent_sandbox.chaperon.registry import COMMANDS, grammars, variables
 from agent_sandbox.chaperon.validate import script_of
 from agent_sandbox.chaperon.words import ALLOW, Approved, Option, Refused
 from agent_sandbox.config.record import replace
-from tests.unit.chaperon.asking import FREE, NEWEST, ask
+from tests.unit.chaperon.asking import FREE, NEWEST, ask, place_of
 
 CASES = 10_000 if os.environ.get("SANDBOX_SOAK") else 1500
 CAPPED = replace(FREE, max_nodes=4, max_tasks=64, max_cpus=64, max_gpus=4, max_time=3600, max_array=10, partitions=("a", "b"), mail=False)
@@ -95,4 +95,4 @@ def test_the_script_of_any_line_is_found_before_it_is_read(typed: list[str]) -> 
     answer = ask("sbatch", *typed)
     if isinstance(answer, Approved):
         ends = any(answer.has(name) for name in ("help", "usage", "version", "wrap"))
-        assert named == (None if ends else answer.operands[0] if answer.operands else "")
+        assert named == (None if ends else place_of(answer) if answer.operands else "")

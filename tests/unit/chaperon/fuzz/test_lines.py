@@ -12,7 +12,7 @@ from agent_sandbox.chaperon.rebuild import rebuild
 from agent_sandbox.chaperon.registry import COMMANDS
 from agent_sandbox.chaperon.validate import script_of
 from agent_sandbox.chaperon.words import ALLOW, Approved, Refused
-from tests.unit.chaperon.asking import ask
+from tests.unit.chaperon.asking import ask, place_of
 from tests.unit.chaperon.fuzz.cases import each
 from tests.unit.chaperon.fuzz.lines import CAPPED, Line, any_line, any_script
 
@@ -51,7 +51,7 @@ def check_approved(line: Line, answer: Approved) -> None:
 
 def check_script_is_known(line: Line, answer: Approved) -> None:
     ends = any(answer.has(name) for name in (*ENDS, "wrap"))
-    assert script_of(tuple(line.words)) == (None if ends else answer.operands[0] if answer.operands else "")
+    assert script_of(tuple(line.words)) == (None if ends else place_of(answer) if answer.operands else "")
 
 
 def run(share: str, make: Callable[..., Line], part: int) -> Counter[str]:
