@@ -230,3 +230,12 @@ def test_a_call_costs_little_more_than_an_interpreter(server: Chaperon) -> None:
             times.append(time.perf_counter() - begin)
     print(f"interpreter {min(bare) * 1000:.1f} ms, stub and chaperon and true {min(whole) * 1000:.1f} ms")
     assert min(whole) < 2.5 * min(bare)
+
+
+def test_a_file_that_is_only_guessed_to_be_the_script_may_be_long_or_unreadable(tmp_path: Path) -> None:
+    script, long = tmp_path / "job.sh", tmp_path / "old.out"
+    script.write_text("#!/bin/sh\n")
+    with long.open("wb") as file:
+        file.truncate(module.MOST_SCRIPT + 1)
+    assert module.guess([str(script)]) == (bytes(script), b"#!/bin/sh\n")
+    assert module.guess(["-o", str(long), str(script)]) is None  # the chaperon says which one it is
