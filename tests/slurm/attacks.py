@@ -21,7 +21,8 @@ from tests.machines.needs import need
 from tests.machines.slurm.keeper import wait_for
 from tests.slurm.conftest import Site
 
-JAILED, CLOSED, REFUSED, NOTHING = "jailed", "closed", "refused", "nothing"  # the job ran jailed; it could not open its files; none was submitted
+# The job ran jailed; it could not open its files; nothing was submitted, and somebody said why; or nobody did.
+JAILED, CLOSED, REFUSED, NOTHING = "jailed", "closed", "refused", "nothing"
 SECRET = "PRIVATE KEY hunter2"
 NOT_OPENED = {"53:0", "125:0"}  # of a job whose files, or whose directory, could not be opened
 PLUGINS = "/usr/lib/x86_64-linux-gnu/slurm-wlm"
@@ -45,6 +46,7 @@ cd {reports}
 state=$(sed -n 's/^\\(NoNewPrivs\\|Seccomp\\):\\t//p' /proc/self/status | tr '\\n' ' ')
 {{ echo "$state${{AGENT_SANDBOX-bare}}"; cat {key}; echo x > {outside} && echo wrote; }} > $SLURM_JOB_ID 2>&1
 """
+MODULES = ("sitecustomize", "usercustomize", "os", "zlib", "marshal", "binascii", "_signal", "encodings/__init__", "agent_sandbox/__init__")
 IN_A_JAIL, BARE = "1 2 1", "0 0 bare"  # what the kernel says of a process in a jail, and of one outside
 LIBRARY = """
 #include <fcntl.h>
@@ -155,7 +157,7 @@ class Range:
         for name in ("python3", "bwrap", "firejail", "env", "bash", "sh", "sbatch", "squeue", "newuidmap", "true"):
             for place in (evil / "bin", self._other(number)):
                 jail.write(place / name, f'#!/bin/bash -p\necho x >> {target}\nexec /usr/bin/{name} "$@"\n', 0o755)
-        for name in ("sitecustomize", "usercustomize", "os", "zlib", "marshal", "binascii", "_signal", "encodings/__init__", "agent_sandbox/__init__"):
+        for name in MODULES:
             jail.write(evil / "modules" / f"{name}.py", f"import posix\nposix.close(posix.open({str(self._target(number))!r}, 65, 384))\n")
         library = jail.write(evil / "library.so", mode=0o755)
         library.write_bytes(compiled(self.project).replace(SLOT, os.fsencode(self._target(number)).ljust(len(SLOT), b"\0")))

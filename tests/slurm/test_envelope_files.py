@@ -33,6 +33,7 @@ def made(project: Path, job: int) -> set[str]:
     found = {str(path.relative_to(project)) for path in project.rglob("*") if path.is_file()}
     for name in found:
         (project / name).unlink()
+    found = {name.replace("4294967294", "<none>").replace(project.parent.name, "<user>") for name in found}  # a small number may be part of them
     widths = sorted({str(job).zfill(width) for width in range(11)}, key=len, reverse=True)
     for one in widths:
         found = {name.replace(one, f"<{len(one) if len(one) > len(str(job)) else 'job'}>") for name in found}

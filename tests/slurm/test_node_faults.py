@@ -109,7 +109,8 @@ def restore(ground: Ground) -> None:
 def broken(ground: Ground) -> list[Path]:
     """Every place that a fault is mounted on."""
     jail = ground.jail
-    return [Path("/usr/bin/bwrap"), Path("/usr/bin/firejail"), Path(os.path.realpath("/usr/bin/python3")), jail.copy / "lib", jail.project.parent, jail.user.home / ".local"]
+    programs = [Path(os.path.realpath(f"/usr/bin/{name}")) for name in ("bwrap", "firejail", "python3")]
+    return [*programs, jail.copy / "lib", jail.project.parent, jail.user.home / ".local"]
 
 
 def hide(path: Callable[[Ground], Path]) -> Callable[[Ground], None]:

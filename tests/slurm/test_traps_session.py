@@ -48,7 +48,8 @@ def fifo(name, text=b""):
     return handle
 
 def garbage():
-    for piece in (os.urandom(65536).replace(b"\n", b""), b"\n" * 4096, b"chaperon/1 " * 5000, b"\nchaperon/1 ../../" + b"x" * 40 + b"\n", b"\nchaperon/2 " + b"0" * 32 + b"\n"):
+    lines = b"\nchaperon/1 ../../" + b"x" * 40 + b"\n", b"\nchaperon/2 " + b"0" * 32 + b"\n"
+    for piece in (os.urandom(65536).replace(b"\n", b""), b"\n" * 4096, b"chaperon/1 " * 5000, *lines):
         try:
             os.write(ask, piece)
         except BlockingIOError:
@@ -100,8 +101,8 @@ REQUEUE = """
 until_there() { for i in $(seq 200); do test -e "$1" && return; sleep 0.1; done; return 1; }
 J=$(sbatch --parsable --requeue again.sh); until_there reports/run- || exit 3
 scontrol requeue $J || exit 4
-for i in $(seq 60); do test -e reports/run-1 && break; scontrol update JobId=$J StartTime=now; sleep 0.5; done  # it would wait for two minutes
-test -e reports/run-1 || exit 5
+for i in $(seq 40); do scontrol update JobId=$J StartTime=now+2 && break; sleep 0.1; done  # by itself it would wait for two minutes
+until_there reports/run-1 || exit 5
 sbatch --array=0-3 "$S"
 """
 

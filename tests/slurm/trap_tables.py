@@ -1,6 +1,7 @@
 r"""The known traps of batch jobs as lines of shell, in every spelling and channel. `attacks.py` says what the variables in them are.
 
-`j TEXT` writes job.sh: the first line, TEXT with its escapes, and then the script that reports; `held` and `go` submit a job that waits, and let it go.
+`j TEXT` writes job.sh: the first line, TEXT with its escapes, and then the script that reports; `held` and `go` submit a job that
+waits, and let it go.
 """
 
 from __future__ import annotations
@@ -17,15 +18,19 @@ OUTPUTS = {
 DIRECTIVES = {
     "two options on a line": "#SBATCH -n 1 -e $T", "attached": "#SBATCH -n1 -o$T", "long": "#SBATCH --output=$T", "abbreviated": "#SBATCH --outp=$T",
     "tabs": r"#SBATCH\t-o\t$T", "form feeds": r"#SBATCH\f-n\f1\f-e\f$T", "vertical tabs": r"#SBATCH\v-o\v$T", "carriage returns": r"#SBATCH\r-o\r$T",
-    "quoted": "#SBATCH '-o' '$T'", "quoted value": "#SBATCH --error='$T'", "double quotes": r'#SBATCH \"-o$T\"', "quoted by halves": "#SBATCH --'out'put=$T",
-    "a backslash": r"#SBATCH --out\\\\put=$T", "the value on the next line": r"#SBATCH -o\n#SBATCH $T", "no space": "#SBATCH-o $T", "SLURM": "#SLURM -e $T",
-    "before a comment": "#SBATCH -e $T # nothing", "after a quoted word": "#SBATCH --comment='a b' -e $T", "after an empty line": r"\n \t\n# x\n#SBATCH -o $T",
+    "quoted": "#SBATCH '-o' '$T'", "quoted value": "#SBATCH --error='$T'", "double quotes": r'#SBATCH \"-o$T\"',
+    "quoted by halves": "#SBATCH --'out'put=$T",
+    "a backslash": r"#SBATCH --out\\\\put=$T", "the value on the next line": r"#SBATCH -o\n#SBATCH $T", "no space": "#SBATCH-o $T",
+    "SLURM": "#SLURM -e $T",
+    "before a comment": "#SBATCH -e $T # nothing", "after a quoted word": "#SBATCH --comment='a b' -e $T",
+    "after an empty line": r"\n \t\n# x\n#SBATCH -o $T",
     "PBS error": "#PBS -e $T", "PBS output": "#PBS -o $T", "PBS attached": "#PBS -o$T", "PBS, two": "#PBS -N x -e $T", "PBS tabs": r"#PBS\t-e\t$T",
     "PBS after a command": r"true\n#PBS -e $T", "BSUB error": "#BSUB -e $T", "BSUB output": "#BSUB -o $T", "BSUB, two": "#BSUB -n 1 -o $T",
     "BSUB after a command": r"true\n#BSUB -o $T",
 }  # fmt: skip
 INERT = {
-    "after a command": r"true\n#SBATCH -o $T", "after a space": " #SBATCH -o $T", "behind a comment": "#SBATCH -n 1 # -e $T", "one more #": "##SBATCH -e $T",
+    "after a command": r"true\n#SBATCH -o $T", "after a space": " #SBATCH -o $T", "behind a comment": "#SBATCH -n 1 # -e $T",
+    "one more #": "##SBATCH -e $T",
     "a burst buffer": "#BB stage_in source=$K destination=$T type=file", "DataWarp": "#DW stage_in source=$K destination=$T type=file",
     "small letters": "#sbatch -o $T",
 }  # fmt: skip
@@ -97,7 +102,8 @@ VARIABLES = [
     *(Attack(f"in the environment: {name}", f'F=$(command -v sbatch); env {name}="{value}" "$F" --wrap="{RUNS}"') for name, value in HOSTILE.items()),
     *(Attack(f"by a script: {name}", f'j "{text}"; sbatch job.sh') for name, text in IN_DIRECTIVES.items()),
     Attack("quoted", """sbatch --export="ALL,'BASH_ENV=$E/source'" "$S" """),
-    Attack("the trace of a shell", """env SHELLOPTS=xtrace PS4='$(echo x >> $T)' "$(command -v sbatch)" --wrap="bash -c true; env -u SHELLOPTS bash '$S'" """),
+    Attack("the trace of a shell",
+           """env SHELLOPTS=xtrace PS4='$(echo x >> $T)' "$(command -v sbatch)" --wrap="bash -c true; env -u SHELLOPTS bash '$S'" """),
     Attack("an exported function", 'cat() { echo x >> "$T"; command cat "$@"; }; export -f cat; sbatch "$S"'),
     Attack("modules in the working directory", 'cd "$E/modules"; sbatch -o ../../out --wrap="python3 -c \'import agent_sandbox\'; bash \'$S\'"'),
     Attack("modules and the isolated flag", 'cd "$E/modules"; sbatch -o ../../out --export=ALL,PYTHONHOME="$E",PYTHONPATH=. "$S"', works=False),
@@ -109,22 +115,26 @@ VARIABLES = [
 ]  # fmt: skip
 
 REFUSED_OPTIONS = (
-    "--uid=0", "--uid root", "--gid=0", "--get-user-env", "--get-user-env=5L", "--get-u", "--propagate", "--propagate=ALL", "--prop=NOFILE", "--prolog=$E",
-    "--epilog=$E", "--task-prolog=$E", "--task-epilog=$E", "--bcast", "--bcast=/tmp/x", "--multi-prog", "--container=$P", "--bb=x", "--bbf=$K", "--x11",
-    "--x11=all", "--export-file=$K", "--export-file=3", "-M other", "--clusters=all", "--context=x", "--preserve-env", "--no-allocate", "-Z", "--spank=1",
-    "--tmpdir=/x", "-F $K", "--nodefile=$K", "-w $K", "--nodelist=./x", "-m arbitrary", "--mail-type=ALL", "--mail-user=a@b", "--pty", "--no-such", "--",
+    "--uid=0", "--uid root", "--gid=0", "--get-user-env", "--get-user-env=5L", "--get-u", "--propagate", "--propagate=ALL", "--prop=NOFILE",
+    "--prolog=$E",
+    "--epilog=$E", "--task-prolog=$E", "--task-epilog=$E", "--bcast", "--bcast=/tmp/x", "--multi-prog", "--container=$P", "--bb=x", "--bbf=$K",
+    "--x11",
+    "--x11=all", "--export-file=$K", "--export-file=3", "-M other", "--clusters=all", "--context=x", "--preserve-env", "--no-allocate", "-Z",
+    "--spank=1",
+    "--tmpdir=/x", "-F $K", "--nodefile=$K", "-w $K", "--nodelist=./x", "-m arbitrary", "--mail-type=ALL", "--mail-user=a@b", "--pty", "--no-such",
     "-ox -n٣", "--exp=ALL", "-D /", "--chdir=/tmp", "--chdir $P/..", "--cluster-constraint=x",
 )  # fmt: skip
 REFUSED_VARIABLES = ("GET_USER_ENV=1", "CONTAINER=/x", "CLUSTERS=other", "BURST_BUFFER=x", "PROPAGATE=ALL", "DISTRIBUTION=arbitrary")
 STEPS = "srun touch $T; /usr/bin/srun touch $T; srun --jobid=$SLURM_JOB_ID touch $T; salloc touch $T; srun --overlap --multi-prog $P/multi; bash '$S'"
 
 OPTIONS = [
-    *(Attack(f"sbatch {option}", f'sbatch {option} {"" if option == "--" else chr(34) + "$S" + chr(34)}', REFUSED, works=False) for option in REFUSED_OPTIONS),
+    *(Attack(f"sbatch {option}", f'sbatch {option} "$S"', REFUSED, works=False) for option in REFUSED_OPTIONS),
     *(Attack(f"variable: {value}", f'SBATCH_{value} sbatch "$S"', REFUSED, works=False) for value in REFUSED_VARIABLES),
     Attack("srun", 'srun -o"$T" true', REFUSED, said="srun: error: "),
     Attack("srun by its path", '/usr/bin/srun -o"$T" true', REFUSED),
     Attack("srun by its path, settings brought along", 'SLURM_CONF="$P/slurm.conf" /usr/bin/srun -o"$T" true', REFUSED),
-    Attack("srun in a job that waits", 'J=$(sbatch --parsable -H "$S"); SLURM_JOB_ID=$J srun touch "$T"; C=$?; scancel $J; exit $C', REFUSED, works=False, said="later"),
+    Attack("srun in a job that waits",
+           'J=$(sbatch --parsable -H "$S"); SLURM_JOB_ID=$J srun touch "$T"; C=$?; scancel $J; exit $C', REFUSED, works=False, said="later"),
     Attack("salloc", 'salloc touch "$T"', REFUSED, said="salloc: error: "),
     Attack("salloc by its path", '/usr/bin/salloc touch "$T"', REFUSED),
     Attack("sbatch by its path", '/usr/bin/sbatch --uid="$USER" -o "$T" "$S"', REFUSED, works=False),

@@ -216,3 +216,12 @@ def test_an_interpreter_with_a_space_in_its_path_runs_it(server: Chaperon, tmp_p
     link.symlink_to(sys.executable)
     (tmp_path / "bin" / "stub").write_bytes(stub_file(str(link), str(tmp_path / "bin" / "code"), str(tmp_path / "fifos")))
     assert server.call("squeue", "say", "6", "out", "").stdout == b"out"
+
+
+def test_a_file_that_is_only_guessed_to_be_the_script_may_be_long_or_unreadable(tmp_path: Path) -> None:
+    script, long = tmp_path / "job.sh", tmp_path / "old.out"
+    script.write_text("#!/bin/sh\n")
+    with long.open("wb") as file:
+        file.truncate(module.MOST_SCRIPT + 1)
+    assert module.guess([str(script)]) == (bytes(script), b"#!/bin/sh\n")
+    assert module.guess(["-o", str(long), str(script)]) is None  # the chaperon says which one it is
