@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from agent_sandbox.launcher.launch import Case
     from agent_sandbox.launcher.policy import Policy
 
-STUBS, STUB, CODE = "stubs", "slurm", "slurm.code"
+STUBS, STUB, CODE, FIFOS = "stubs", "slurm", "slurm.code", "slurm"
 OURS = "agent-sandbox"
 
 
@@ -35,7 +35,7 @@ def attach(policy: Policy, case: Case, backend: str) -> Policy:
                 hint="slurm.prefix says where it is; slurm.enabled = auto does without",
             )  # fmt: skip
         return policy
-    place = f"{sessions.room_of(case.session)}/slurm"
+    place = f"{sessions.room_of(case.session)}/{FIFOS}"
     helper = Helper(
         module="agent_sandbox.chaperon.main", orders=pack(orders_for(policy, case, programs, place)), place=place, door=f"{place}/ask"
     )
@@ -58,13 +58,14 @@ def orders_for(policy: Policy, case: Case, programs: str, place: str) -> Orders:
         user=host.user, uid=host.uid, home=host.home, entry=host.entry, python=host.python, library=host.package.rpartition("/")[0],
         programs=programs, slurm_conf=settings.text("slurm.conf") or started_with(case).get("SLURM_CONF", ""),
         settings=to_data(settings), caps=caps_of(settings), scope=settings.text("slurm.scope"), mail=settings.text("mail.stubs") == "off",
-        given=tuple(policy.environment.values), log=open_audit(settings, case.places, host).log,
+        log=open_audit(settings, case.places, host).log,
     )  # fmt: skip
 
 
 def _mounts(policy: Policy, case: Case, backend: str, programs: str, place: str, stubs: str) -> Iterator[Mount]:
-    yield Mount(path=place, kind=Kind.BIND, access=Access.WRITE, movable=True, origin=OURS)
-    content = stub_file(case.host.python, f"{stubs}/{CODE}", place)
+    inside = f"{policy.rooms.own}/{FIFOS}" if backend == "bwrap" else place  # not in /tmp, which people empty
+    yield Mount(path=inside, source=place, kind=Kind.BIND, access=Access.WRITE, movable=True, origin=OURS)
+    content = stub_file(case.host.python, f"{stubs}/{CODE}", inside)
     yield Mount(path=f"{stubs}/{CODE}", kind=Kind.FILE, content=stub_code(), origin=OURS)
     yield Mount(path=f"{stubs}/{STUB}", kind=Kind.FILE, content=content, executable=True, origin=OURS)
     yield from (Mount(path=f"{stubs}/{name}", kind=Kind.LINK, target=STUB, origin=OURS) for name in NAMES)

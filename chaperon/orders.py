@@ -51,7 +51,6 @@ class Orders:
     caps: Caps
     scope: str
     mail: bool  # may Slurm send mail for the jail?
-    given: tuple[str, ...]  # names of the variables that the jail was given
     log: Log
 
 

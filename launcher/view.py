@@ -31,6 +31,7 @@ class Mount:
     origin: str
     access: Access = Access.READ
     target: str = ""  # of a link
+    source: str = ""  # of a bind that is not at its own path
     content: bytes = b""  # of a file
     executable: bool = False  # the file is a program
     movable: bool = False  # somebody but root could put something else in its place: to be bound by an open file

@@ -126,8 +126,9 @@ def _held(policy: Policy, options: tuple[str, ...]) -> Iterator[Held]:
     movable = {mount.path: mount for mount in policy.view.mounts if mount.kind == Kind.BIND and (mount.movable or mount.path == SHELF)}
     end = options.index("--chdir")  # after it come only variables
     for word in range(1, end - 1):
-        if options[word - 1] in BINDS and options[word] in movable and options[word + 1] == options[word]:
-            yield Held(path=options[word], word=word, optional=movable[options[word]].optional)
+        mount = movable.get(options[word + 1]) if options[word - 1] in BINDS else None
+        if mount and options[word] == (mount.source or mount.path):
+            yield Held(path=options[word], word=word, optional=mount.optional)
 
 
 def _covers(options: tuple[str, ...]) -> Iterator[Cover]:
@@ -149,7 +150,7 @@ def _mount(mount: Mount, files: dict[str, str], below_bind: bool) -> tuple[str, 
     match mount.kind:
         case Kind.BIND:
             option = "--bind" if mount.access == Access.WRITE else "--ro-bind"
-            return (f"{option}-try" if mount.optional else option, path, path)
+            return (f"{option}-try" if mount.optional else option, mount.source or path, path)
         case Kind.SCRATCH:
             return ("--perms", "1777" if path.endswith("/tmp") else "0700", "--tmpfs", path)
         case Kind.LINK:

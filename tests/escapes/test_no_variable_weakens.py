@@ -91,7 +91,7 @@ def test_the_names_that_our_code_reads_are_found() -> None:
     usual = {"NO_COLOR", "PATH", "HOME", "PWD", "VISUAL", "EDITOR", "TERM", "COLUMNS"}
     read_inside = {"AGENT_SANDBOX_OWN", "DOCTOR_CANARY_TOKEN"}  # where our page lies; what doctor looks for in a jail
     on_the_node = {"SLURM_JOB_ID"}  # of the job that Slurm started us in: said, logged, and part of names
-    for_slurm = {"SLURM_CONF"}  # which of the site's clusters: the real programs outside read it too
+    for_slurm = {"SLURM_CONF", "MODULEPATH"}  # which of the site's clusters: the real programs outside read it too; where more of those may lie
     assert names_read() - usual - read_inside - on_the_node - for_slurm == set()
 
 
@@ -118,11 +118,11 @@ def same_room(text: str) -> str:
     return re.sub(r"/agent-sandbox-[0-9a-f]{12}\b", "/agent-sandbox-room", text)
 
 
-DIFFERS = ("environment", "content", "data", "summary", "files")
+DIFFERS = ("environment", "content", "data", "summary", "files", "orders")
 
 
 def without_variables(plan: object) -> object:
-    """The plan less what must differ: the command's own environment, and what is counted or printed of it."""
+    """The plan less what must differ: the command's own environment, and what is counted or printed of it; which cluster the chaperon asks."""
     if isinstance(plan, dict):
         return {name: without_variables(value) for name, value in plan.items() if name not in DIFFERS}
     if isinstance(plan, list):

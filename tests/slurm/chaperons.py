@@ -42,7 +42,7 @@ answers.HANDLERS.update(sbatch=submit, squeue=show, sinfo=show)
 orders = Orders(
     session="s", fifos=f"{top}/fifos", state=top, project=top, project_id="p", user=os.environ["USER"], uid=os.getuid(), home=os.environ["HOME"],
     entry="", python=sys.executable, library=library, programs="/usr/bin", slurm_conf=conf, settings={}, caps=Caps(), scope="project", mail=False,
-    given=(), log=Log(directory=f"{top}/audit", host="h", enabled=True, keep_days=None, max_size=None))
+    log=Log(directory=f"{top}/audit", host="h", enabled=True, keep_days=None, max_size=None))
 os.makedirs(f"{top}/fifos", 0o700)
 os.mkdir(f"{top}/bin")
 for name, content in (("stub", stub_file(sys.executable, f"{top}/bin/code", orders.fifos)), ("code", stub_code())):

@@ -25,7 +25,7 @@ sys.path.insert(0, library)
 from agent_sandbox.chaperon import gate, main
 from agent_sandbox.chaperon.limits import Limits
 from agent_sandbox.chaperon.orders import Caps, Orders, pack
-from agent_sandbox.chaperon.stubfile import stub_file
+from agent_sandbox.chaperon.stubfile import stub_code, stub_file
 from agent_sandbox.launcher.audit import Log
 
 gate.OLD = 3.0
@@ -33,11 +33,12 @@ main.Limits = lambda: Limits(sweep=0.5, tick=0.2)
 orders = Orders(
     session=session, fifos=f"{top}/fifos-{session}", state=f"{top}/state", project=top, project_id="", user=os.environ["USER"], uid=os.getuid(),
     home=os.environ["HOME"], entry="", python=sys.executable, library=library, programs=programs, slurm_conf=conf, settings={}, caps=Caps(),
-    scope="project", mail=False, given=(), log=Log(directory=f"{top}/audit", host="h", enabled=True, keep_days=None, max_size=None))
+    scope="project", mail=False, log=Log(directory=f"{top}/audit", host="h", enabled=True, keep_days=None, max_size=None))
 os.makedirs(orders.fifos, 0o700)
 os.makedirs(f"{top}/bin-{session}")
-with open(f"{top}/bin-{session}/stub", "wb") as file:
-    file.write(stub_file(sys.executable, orders.fifos))
+for name, content in (("stub", stub_file(sys.executable, f"{top}/bin-{session}/code", orders.fifos)), ("code", stub_code())):
+    with open(f"{top}/bin-{session}/{name}", "wb") as file:
+        file.write(content)
 os.chmod(f"{top}/bin-{session}/stub", 0o755)
 for name in sys.argv[6].split():
     os.symlink("stub", f"{top}/bin-{session}/{name}")

@@ -172,15 +172,18 @@ def jobs(site: Site) -> set[str]:
     return set(site.slurm.run(site.jail.user, "squeue", "--noheader", "--states=all", "--format=%i", "--me").stdout.split())
 
 
-@pytest.mark.parametrize("network", ["isolated", "open"])
+@pytest.mark.parametrize(("network", "chaperon"), [("isolated", "off"), ("open", "off"), ("open", "auto")])
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_slurm_and_munge_are_out_of_reach(site: Site, backend: str, network: str) -> None:
+def test_slurm_and_munge_are_out_of_reach(site: Site, backend: str, network: str, chaperon: str) -> None:
+    """With a chaperon, which answers in the place of Slurm's own programs, as well as without one."""
     bring_along(site)
+    site.jail.configure(f'[slurm]\nenabled = "{chaperon}"\n')
     project = site.jail.project
     site.jail.write(project / "acts.py", ACTS.read_text())
     own = Act("a socket of one's own", python(OWN_SOCKET, str(project / "own")))
     with running_job(site) as stepd, abstract_listener() as abstract:
-        acts = [*commands(project), *credentials(project, stepd, abstract), own]
+        real = [act for act in commands(project) if chaperon == "off" or act.argv[0].startswith(str(project))]
+        acts = [*real, *credentials(project, stepd, abstract), own]
         before = jobs(site)
         inside = try_all(site, acts, ("--backend", backend, "--network", network))
         assert jobs(site) == before
@@ -188,7 +191,7 @@ def test_slurm_and_munge_are_out_of_reach(site: Site, backend: str, network: str
     assert {name: said for name, (worked, said) in outside.items() if not worked} == {}
     assert {name: said for name, (worked, said) in inside.items() if worked} == {own.name: ""}
     assert inside.keys() == outside.keys() == {act.name for act in acts}
-    assert len(jobs(site)) - len(before) == 5  # four of sbatch and one of srun
+    assert len(jobs(site)) - len(before) == (5 if chaperon == "off" else 1)  # four of sbatch, one of them by a copy, and one of srun
 
 
 @pytest.mark.parametrize("backend", BACKENDS)

@@ -107,7 +107,7 @@ def desk(slurm: Slurm, member: users.TestUser, copy: Path, theirs: int) -> Itera
     orders = Orders(
         session=f"s{time.monotonic_ns()}", fifos="/nowhere", state=str(state), project=str(member.home / "project"), project_id="p1",
         user=member.name, uid=member.uid, home=str(member.home), entry="/nowhere", python="/usr/bin/python3", library=str(copy / "lib"),
-        programs="/usr/bin", slurm_conf="", settings={}, caps=Caps(max_time=3600), scope="project", mail=False, given=(),
+        programs="/usr/bin", slurm_conf="", settings={}, caps=Caps(max_time=3600), scope="project", mail=False,
         log=Log(directory=str(state / "audit"), host="here", enabled=False, keep_days=None, max_size=None),
     )  # fmt: skip
     yield Desk(slurm=slurm, orders=orders, user=member)

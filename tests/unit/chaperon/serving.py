@@ -34,7 +34,7 @@ def orders_for(top: Path, programs: str = "/usr/bin") -> Orders:
     return Orders(
         session="s1", fifos=str(top / "fifos"), state=str(top / "state"), project=str(top), project_id="p1", user="somebody", uid=os.getuid(),
         home="/nowhere", entry="/e", python=sys.executable, library="/l", programs=programs, slurm_conf="", settings={"a": [["b", 1]]},
-        caps=Caps(max_nodes=2, qos=("high",)), scope="project", mail=False, given=("A",),
+        caps=Caps(max_nodes=2, qos=("high",)), scope="project", mail=False,
         log=Log(directory=str(top / "audit"), host="here", enabled=True, keep_days=None, max_size=None),
     )  # fmt: skip
 
