@@ -42,7 +42,7 @@ def main(argv: list[str]) -> int:
             through = _read(site.inside("/usr/bin/python3", "-I", script, str(rounds), "1000", options=()))
         launches = _read(site.outside("/usr/bin/python3", "-I", "-c", LAUNCHES, str(jail.program), str(rounds)))
     show(direct, through, launches)
-    print(f"the chaperon's memory after {memory.at(0.3)} and at the end {memory.at(1.0)}")
+    print(f"the chaperon's own memory after {memory.at(0.2)} of the run, after {memory.at(0.9)}")
     return 0
 
 

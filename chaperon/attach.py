@@ -10,7 +10,6 @@ from agent_sandbox.chaperon.orders import Orders, caps_of, pack
 from agent_sandbox.chaperon.stubfile import stub_code, stub_file
 from agent_sandbox.config.errors import UserError
 from agent_sandbox.config.record import replace
-from agent_sandbox.config.session import to_data
 from agent_sandbox.launcher import session as sessions
 from agent_sandbox.launcher.policy import Access, Helper
 from agent_sandbox.launcher.view import Kind, Mount, View, in_order
@@ -57,7 +56,7 @@ def orders_for(policy: Policy, case: Case, programs: str, place: str) -> Orders:
         session=sessions.id_of(case.session), fifos=place, state=case.places.state, project=policy.project, project_id="",
         user=host.user, uid=host.uid, home=host.home, entry=host.entry, python=host.python, library=host.package.rpartition("/")[0],
         programs=programs, slurm_conf=settings.text("slurm.conf") or started_with(case).get("SLURM_CONF", ""),
-        settings=to_data(settings), caps=caps_of(settings), scope=settings.text("slurm.scope"), mail=settings.text("mail.stubs") == "off",
+        settings=settings.as_data(), caps=caps_of(settings), scope=settings.text("slurm.scope"), mail=settings.text("mail.stubs") == "off",
         log=open_audit(settings, case.places, host).log,
     )  # fmt: skip
 

@@ -14,7 +14,7 @@ import marshal
 import zlib
 
 from agent_sandbox.chaperon.outputs import Files
-from agent_sandbox.chaperon.shebang import first_lines
+from agent_sandbox.chaperon.stubfile import first_lines
 from agent_sandbox.config.errors import UserError
 from agent_sandbox.config.record import record
 
@@ -64,7 +64,7 @@ class Job:
     umask: int
     project: str
     session: str
-    settings: Mapping[str, object]  # as config.session.to_data gives them
+    settings: Mapping[str, object]  # as Settings.as_data gives them
     variables: str = ""  # the path of the file that `pack_variables` makes
 
 

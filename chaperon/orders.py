@@ -47,7 +47,7 @@ class Orders:
     library: str
     programs: str  # where the real sbatch is
     slurm_conf: str  # "" = where Slurm looks by itself
-    settings: dict[str, object]  # as config/session.py gives them
+    settings: dict[str, object]  # as Settings.as_data gives them
     caps: Caps
     scope: str
     mail: bool  # may Slurm send mail for the jail?

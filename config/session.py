@@ -1,4 +1,4 @@
-"""A session's Settings ↔ plain JSON data, for a job of that session on another machine. Reads the admin files there.
+"""A session's Settings, as plain data (`Settings.as_data`) → settings of a job of that session on another machine. Reads the admin files there.
 
 There the session stands for the person and the repository, and for the admin of the machine where it was started. That
 machine's own admin rank can only clamp it further: a job script belongs to its user, so nothing in it is believed
@@ -14,20 +14,15 @@ from agent_sandbox.config.keys import KEYS
 from agent_sandbox.config.layers import admin_layers
 from agent_sandbox.config.merge import merge
 from agent_sandbox.config.record import replace
-from agent_sandbox.config.settings import DEFAULT_LAYER, Entry, Layer, Rank, Settings, Value
+from agent_sandbox.config.settings import Entry, Layer, Rank, Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from agent_sandbox.config.keys import Key
     from agent_sandbox.config.location import Where
+    from agent_sandbox.config.settings import Settings
 
 SESSION = "session"
-
-
-def to_data(settings: Settings) -> dict[str, object]:
-    """Key → scalar, or a list of [entry, rank]. Shipped defaults are left out: the other machine has them."""
-    data = {name: _plain(KEYS[name], value) for name, value in settings.values.items() if settings.is_set(name)}
-    return dict(sorted(data.items()))
 
 
 def from_data(data: object) -> tuple[Layer, Layer]:
@@ -51,12 +46,6 @@ def load_session(where: Where, data: object) -> Settings:
     # A list that permits, such as slurm.partitions, would widen this admin's by adding to it; one that denies may add.
     kept = {name: value for name, value in forced.values.items() if name in vetoes or name not in decided}
     return merge([load_defaults(where.home), replace(forced, values=kept), *admin, rest])
-
-
-def _plain(key: Key, value: Value) -> object:
-    if not key.listed:
-        return list(value.scalar) if isinstance(value.scalar, tuple) else value.scalar
-    return [[entry.value, int(entry.rank)] for entry in value.entries if entry.layer != DEFAULT_LAYER]
 
 
 def _value(name: str, said: object) -> Value:

@@ -111,6 +111,11 @@ class Settings:
         assert KEYS[key].kind == "table", f"{key} is no table"
         return dict(entry.value.split("=", 1) for entry in self.entries(key))
 
+    def as_data(self) -> dict[str, object]:
+        """Key → scalar, or a list of [entry, rank], for another machine (session.py). Shipped defaults are left out: it has them."""
+        data = {name: _plain(KEYS[name], value) for name, value in self.values.items() if self.is_set(name)}
+        return dict(sorted(data.items()))
+
     def is_set(self, key: str) -> bool:
         """Did any layer but the shipped defaults speak of it?"""
         held = self.values.get(key)
@@ -182,3 +187,9 @@ def _origin(layer: str, rank: Rank, key: str, written: str) -> str:
 def printable(text: str) -> str:
     """One line, and nothing that a terminal would act on: names come from files that an agent can write."""
     return "".join([char if char.isprintable() else ascii(char)[1:-1] for char in text])
+
+
+def _plain(key: Key, value: Value) -> object:
+    if not key.listed:
+        return list(value.scalar) if isinstance(value.scalar, tuple) else value.scalar
+    return [[entry.value, int(entry.rank)] for entry in value.entries if entry.layer != DEFAULT_LAYER]

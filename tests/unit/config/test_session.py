@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 
 from agent_sandbox.config.errors import UserError
 from agent_sandbox.config.keys import KEYS
-from agent_sandbox.config.session import load_session, to_data
+from agent_sandbox.config.session import load_session
 from agent_sandbox.config.settings import Rank, Settings
 from tests.unit.config.cases import HOME, Case, cases
 from tests.unit.config.conftest import World
@@ -18,7 +18,7 @@ from tests.unit.config.test_law import QUICK
 
 
 def sent(before: Settings) -> object:
-    return json.loads(json.dumps(to_data(before)))
+    return json.loads(json.dumps(before.as_data()))
 
 
 def on_node(world: World, case: Case) -> Settings:
@@ -114,4 +114,4 @@ def test_data_that_is_not_what_we_send_is_refused(world: World, data: object) ->
 
 
 def test_shipped_defaults_do_not_travel() -> None:
-    assert to_data(Case().settle()) == {}
+    assert Case().settle().as_data() == {}
