@@ -36,8 +36,9 @@ def attach(policy: Policy, case: Case, backend: str) -> Policy:
         return policy
     place = f"{sessions.room_of(case.session)}/{FIFOS}"
     helper = Helper(
-        module="agent_sandbox.chaperon.main", orders=pack(orders_for(policy, case, programs, place)), place=place, door=f"{place}/ask"
-    )
+        module="agent_sandbox.chaperon.main", orders=pack(orders_for(policy, case, programs, place)), place=place, door=f"{place}/ask",
+        line="Slurm jobs run in the same jail",
+    )  # fmt: skip
     stubs = f"{policy.rooms.own}/{STUBS}"
     mounts = {mount.path: mount for mount in policy.view.mounts}
     mounts |= {mount.path: mount for mount in _mounts(policy, case, backend, programs, place, stubs)}

@@ -204,6 +204,7 @@ def start_line(case: Case, decision: Decision, missing: str) -> str:
     network = f"network {policy.network.mode}" + (f" ({policy.network.why})" if policy.network.why else "")
     parts = [decision.backend.name, f"project {printable(policy.project)}", f"home {policy.home_mode}", network]
     parts.append(f"{len(policy.environment.removed)} variables removed")
+    parts += [helper.line for helper in policy.helpers]
     above = repository_above(policy.project, case.disk)
     if above:
         parts.append(f"the repository {printable(above)} above it is not visible")

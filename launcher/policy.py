@@ -173,6 +173,7 @@ class Helper:
     orders: bytes
     place: str  # a directory in the session's room that the jail can write
     door: str  # a FIFO in it, held open from before the jail starts
+    line: str  # what the start line says of it
 
 
 @record

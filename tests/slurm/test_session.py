@@ -46,6 +46,15 @@ def test_a_job_submitted_inside_runs_jailed_and_is_seen_in_the_queue(site: Site)
     assert (shown["ExitCode"], shown["JobName"]) == ("3:0", "tried")
 
 
+def test_where_slurm_is_installed_a_session_has_it_without_being_asked_and_says_so(site: Site) -> None:
+    started = site.outside(site.jail.program, "--", "sbatch", "--version")
+    assert started.out.startswith("slurm-wlm ") or started.out.startswith("slurm "), started.err
+    assert "Slurm jobs run in the same jail" in started.err
+    site.jail.configure('[slurm]\nenabled = "off"\n')
+    without = site.outside(site.jail.program, "--", "sbatch", "--version")
+    assert "Slurm jobs" not in without.err
+
+
 @pytest.mark.parametrize("backend", BACKENDS, indirect=True)
 def test_the_real_programs_are_the_stub_or_refused_wherever_they_are(site: Site, backend: str) -> None:
     """Also those that only `module load slurm` would put on PATH."""

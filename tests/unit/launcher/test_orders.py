@@ -14,7 +14,7 @@ ORDERS = Orders(
     plan=Plan(
         backend="bwrap", program="/usr/bin/bwrap", options=("--bind", "/a\udcff\n", "/a"), options_fd=11, status_fd=10, command=("true", ""),
         words=("--args", "11", "--"), room=Room(path="/r", directories=("/r",), links=(("/r/a", "/a"),), files=(("/r/b", b"\0", True),)),
-        helpers=(Helper(module="m", orders=b"\1", place="/r/h", door="/r/h/ask"),),
+        helpers=(Helper(module="m", orders=b"\1", place="/r/h", door="/r/h/ask", line="l"),),
         domain=Domain(
             handled_files=7, handled_network=3, scoped=1, log_denials=True, rules=(PathRule(path="/usr", rights=5),), filters=(b"1", b"2"),
             supervised=True, environment={"A": "b"}, cwd="/p", machine="x86_64",
