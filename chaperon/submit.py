@@ -56,9 +56,14 @@ def _carry_out(request: Request, checked: Approved | Refused, script: bytes | No
     return with_room("sbatch", tasks, orders.caps, ledger, lambda token: _start(request, checked, script, orders, ledger, token))
 
 
-def _start(request: Request, checked: Approved, script: bytes | None, orders: Orders, ledger: Ledger, token: str) -> Command:
+def _start(request: Request, checked: Approved, script: bytes | None, orders: Orders, ledger: Ledger, token: str) -> Step:
     """The script is made while sbatch starts, which reads it to the end before it submits anything."""
     job = _job(request, checked, script, orders, f"{ledger.log_directory}/{token}.env")
+    try:
+        options = submission(checked, job.name, ledger.log_directory)
+    except UserError as error:
+        ledger.drop(token)
+        return refused("sbatch", " ".join(str(error).split()))
 
     def prepare() -> bytes:
         try:
@@ -70,7 +75,7 @@ def _start(request: Request, checked: Approved, script: bytes | None, orders: Or
         return packed
 
     return Command(
-        program="sbatch", words=submission(checked, job.name, ledger.log_directory), stdin=prepare, lasting=checked.has("wait"),
+        program="sbatch", words=options, stdin=prepare, lasting=checked.has("wait"),
         finish=lambda result: _answer(result, checked, job, ledger, token),
     )  # fmt: skip
 
@@ -89,9 +94,9 @@ def _job(request: Request, checked: Approved, script: bytes | None, orders: Orde
 
 
 def name_of(checked: Approved) -> str:
-    """As sbatch names a job that was given no name."""
+    """As sbatch names a job that was given no name; a file's name may hold what no list of jobs should print."""
     named = checked.operands[0].rpartition("/")[2] if checked.operands else "wrap" if checked.has("wrap") else "sbatch"
-    return checked.value("job-name") or named
+    return checked.value("job-name") or "".join([char if char.isprintable() else "?" for char in named])
 
 
 def _write(path: str, content: bytes) -> None:

@@ -12,10 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from agent_sandbox.chaperon import envelope
+from agent_sandbox.chaperon.command import Command
 from agent_sandbox.chaperon.envelope import Job, Launcher, forced_options, make_script, pack_variables, read_data, unpack_variables
 from agent_sandbox.chaperon.outputs import Files
+from agent_sandbox.chaperon.submit import submit
+from agent_sandbox.chaperon.wire import Request, Script
 from agent_sandbox.config.errors import UserError
 from agent_sandbox.config.record import replace
+from tests.unit.chaperon.serving import orders_for
 
 LAUNCHER = Launcher(python="/usr/bin/python3", library="/opt/it's here/lib", entry="/opt/bin/agent-sandbox")
 JOB = Job(
@@ -114,3 +118,12 @@ def test_the_log_is_named_by_slurm_alone() -> None:
     }  # fmt: skip
     with pytest.raises(UserError, match="backslash"):
         forced_options("/home/a\\b")
+
+
+def test_a_script_with_a_strange_name_gives_a_job_with_a_printable_one(tmp_path: Path) -> None:
+    request = Request(
+        command="sbatch", words=("a\x1b[2J\tb.sh",), cwd=str(tmp_path), environment={}, script=Script(path="a\x1b[2J\tb.sh", content=b"#!/bin/sh\n")
+    )
+    step = submit(request, orders_for(tmp_path))
+    assert isinstance(step, Command)
+    assert "--job-name=a?[2J?b.sh" in step.words
