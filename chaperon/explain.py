@@ -71,9 +71,9 @@ def _rules(site: Site, version: tuple[int, ...]) -> words.Rules:
 
 def _asked(name: str, typed: tuple[str, ...]) -> words.Request:
     """As its stub would send it: the script is read as sbatch finds it, with the rights of who asks."""
-    path = script_of(typed) if name == "sbatch" else None
+    wanted = script_of(typed) if name == "sbatch" else None
     try:
-        script = None if path is None else stub.read(os.fsencode(path)).decode("utf-8", "surrogateescape")
+        script = None if wanted is None else stub.read(*map(os.fsencode, wanted)).decode("utf-8", "surrogateescape")
     except stub.Problem as problem:
         raise UserError(str(problem), hint="explain reads the script for its #SBATCH lines, as sbatch does")
     own = {key: os.environ[key] for key in variables(COMMANDS[name]) if key in os.environ}

@@ -228,18 +228,19 @@ def is_file(path: str) -> bool:
         return False
 
 
-def read(path: bytes) -> bytes:
-    """Whole; an empty path is the standard input. A name is looked for here, then on PATH, as sbatch does."""
+def read(path: bytes, typed: bytes = b"") -> bytes:
+    """Whole; an empty path is the standard input. As sbatch does: at its path, then the name as it was typed on PATH, then here."""
+    name = typed or path
     places = [path]
-    if path[:1] not in b"/.":
-        places += [directory + b"/" + path for directory in os.environ.get(b"PATH", b"").split(b":") if directory]
-    for place in places:
+    if name[:1] not in b"/.":
+        places += [directory + b"/" + name for directory in os.environ.get(b"PATH", b"").split(b":") if directory]
+    for place in (*places, name):
         try:
             handle = os.open(place, os.O_RDONLY | os.O_CLOEXEC) if place else 0
             return read_whole(handle)
         except OSError:
             continue
-    raise Problem(f"Unable to open file {path.decode('utf-8', 'surrogateescape')}")
+    raise Problem(f"Unable to open file {name.decode('utf-8', 'surrogateescape')}")
 
 
 def read_whole(handle: int) -> bytes:
@@ -271,7 +272,8 @@ def converse(name: str, words: "list[str]") -> int:
         kind, content = ask(encode(name, words, script))
         if kind == b"X":
             return content[0] if content else 1
-        script = content, read(content)
+        path, _, typed = content.partition(b"\0")
+        script = path, read(path, typed)
     raise Problem("the chaperon wants one file after the other")
 
 

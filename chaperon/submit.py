@@ -33,10 +33,10 @@ WRAP = "#!/bin/sh\n# This script was created by sbatch --wrap.\n\n{command}\n"  
 
 
 def submit(request: Request, orders: Orders) -> Step:
-    path = script_of(request.words)
-    if path is not None and (request.script is None or request.script.path != path):
-        return Want(path=path)
-    script = request.script.content if request.script and path is not None else None
+    wanted = script_of(request.words)
+    if wanted is not None and (request.script is None or request.script.path != wanted[0]):
+        return Want(path=wanted[0], typed=wanted[1])
+    script = request.script.content if request.script and wanted is not None else None
     text = None if script is None else script.decode("utf-8", "surrogateescape")
     asked = words.Request(
         command="sbatch", words=request.words, environment={name: value for name, value in request.environment.items() if name in READ},

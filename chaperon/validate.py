@@ -70,20 +70,17 @@ def _decide(command: Command, parsed: Parsed, request: Request, rules: Rules) ->
     return replace(answer, notes=(*answer.notes, *unread(request.script or ""))) if isinstance(answer, Approved) else answer
 
 
-def script_of(words: tuple[str, ...]) -> str | None:
-    """The script that an sbatch command line names; empty: its input; None where it needs none, or is refused anyway."""
+def script_of(words: tuple[str, ...]) -> tuple[str, str] | None:
+    """Where sbatch looks first for the script that its command line names, and the name where that is another; empty: its input; None
+    where it needs none, or is refused anyway."""
     line = parse(COMMANDS["sbatch"], words)
     if line.refusals or any(item.option.name in NEEDS_NO_SCRIPT for item in line.found):
         return None
     if not line.operands:
-        return ""
+        return "", ""
+    name = line.operands[0]
     there = [item.value for item in line.found if item.option.name == "chdir" and item.value]
-    return _below(there[-1], line.operands[0]) if there else line.operands[0]
-
-
-def _below(directory: str, name: str) -> str:
-    """sbatch looks for a bare name in the directory of --chdir, not in its own."""
-    return f"{directory.rstrip('/')}/{name}" if name[:1] not in ("/", ".") else name
+    return (f"{there[-1].rstrip('/')}/{name}", name) if there and name[:1] not in ("/", ".") else (name, "")
 
 
 def collect(command: Command, request: Request) -> Parsed:

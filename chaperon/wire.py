@@ -72,6 +72,7 @@ class Want:
     """The answer `ask again, with this file`: only the stub can read as the jail reads. An empty path is its standard input."""
 
     path: str
+    typed: str = ""  # the name, where it is not the path: to be looked for on PATH, and here
 
 
 def refused(command: str, *lines: str) -> Reply:
@@ -106,7 +107,7 @@ def encode_reply(reply: Reply) -> bytes:
 
 
 def encode_want(want: Want) -> bytes:
-    return frame(WANT, _bytes(want.path))
+    return frame(WANT, _bytes(want.path) + (b"\0" + _bytes(want.typed) if want.typed else b""))
 
 
 class Incoming:

@@ -22,7 +22,7 @@ FIFOS = r"""
 import glob, json, os, subprocess, sys, time
 home, project = sys.argv[1:]
 own = os.environ.get("AGENT_SANDBOX_OWN")
-(place,) = [f"{os.path.dirname(own)}/slurm"] if own else glob.glob("/tmp/agent-sandbox-*/slurm")
+(place,) = [f"{os.path.dirname(own)}/slurm"] if own else glob.glob("/tmp/agent-sandbox-*/slurm") or ["/run/agent-sandbox/slurm"]
 os.chdir(place)
 ask = os.open("ask", os.O_WRONLY | os.O_NONBLOCK)
 

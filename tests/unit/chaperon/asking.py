@@ -36,7 +36,7 @@ def refusals(command: str, *typed: str, script: str | None = None, env: Mapping[
     return [str(one) for one in answer.reasons]
 
 
-def place_of(answer: Approved) -> str:
+def place_of(answer: Approved) -> tuple[str, str]:
     """Where sbatch looks for the script first: a bare name below --chdir."""
     name, there = answer.operands[0], answer.value("chdir")
-    return name if not there or name[:1] in ("/", ".") else f"{there.rstrip('/')}/{name}"
+    return (name, "") if not there or name[:1] in ("/", ".") else (f"{there.rstrip('/')}/{name}", name)

@@ -95,4 +95,4 @@ def test_the_script_of_any_line_is_found_before_it_is_read(typed: list[str]) -> 
     answer = ask("sbatch", *typed)
     if isinstance(answer, Approved):
         ends = any(answer.has(name) for name in ("help", "usage", "version", "wrap"))
-        assert named == (None if ends else place_of(answer) if answer.operands else "")
+        assert named == (None if ends else place_of(answer) if answer.operands else ("", ""))

@@ -142,10 +142,11 @@ def test_newer_options_are_for_newer_slurms() -> None:
 
 
 @pytest.mark.parametrize(("typed", "script"), [
-    (("-n4", "s.sh", "a"), "s.sh"), (("-n4",), ""), (("--wrap", "x"), None), (("--help",), None), (("--foo", "s.sh"), None),
-    (("-Jx", "--", "-s"), "-s"),
+    (("-n4", "s.sh", "a"), ("s.sh", "")), (("-n4",), ("", "")), (("--wrap", "x"), None), (("--help",), None), (("--foo", "s.sh"), None),
+    (("-Jx", "--", "-s"), ("-s", "")), (("-D", "sub/", "s.sh"), ("sub/s.sh", "s.sh")), (("-Dsub", "./s.sh"), ("./s.sh", "")),
+    (("-Da", "--chdir=/b", "c/s.sh"), ("/b/c/s.sh", "c/s.sh")),
 ])  # fmt: skip
-def test_which_script_a_line_names(typed: tuple[str, ...], script: str | None) -> None:
+def test_which_script_a_line_names(typed: tuple[str, ...], script: tuple[str, str] | None) -> None:
     assert script_of(typed) == script
 
 

@@ -52,7 +52,7 @@ def check_approved(line: Line, answer: Approved) -> None:
 def check_script_is_known(line: Line, answer: Approved) -> None:
     ends = any(answer.has(name) for name in (*ENDS, "wrap"))
     typed = ask("sbatch", *line.words, rules=line.rules) if answer.operands else answer  # before a line of the script was read
-    assert script_of(tuple(line.words)) == (None if ends else place_of(typed) if answer.operands and isinstance(typed, Approved) else "")
+    assert script_of(tuple(line.words)) == (None if ends else place_of(typed) if answer.operands and isinstance(typed, Approved) else ("", ""))
 
 
 def run(share: str, make: Callable[..., Line], part: int) -> Counter[str]:
