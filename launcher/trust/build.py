@@ -49,7 +49,7 @@ def build(files: Iterable[tuple[str, bool, bytes]], now: int, library: str) -> B
     boundaries = [NEVER]
     for path, site, data in files:
         if not site:
-            ders.update(dict.fromkeys(der for der in pem.usable_in(data) if _parses(der)))
+            ders.update(dict.fromkeys(pem.usable_in(data)))
             continue
         for one in _certificates(path, data):
             boundaries += [moment for moment in (one.begins, one.ends) if moment > now]
@@ -84,27 +84,21 @@ def load_parser(library: str) -> None:
 def _certificates(path: str, data: bytes) -> Iterator[Read]:
     for number, der in enumerate(pem.certificates_in(data, path), 1):
         try:
-            yield _read(der)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # of old encodings
+                found = _read(der)
         except Exception as error:  # the parser's own have no common parent
             problem = f"it is broken: certificate {number} cannot be understood ({type(error).__name__}: {error})"
             raise UserError(problem, where=path, hint="get the file again from where it came") from None
+        yield found
 
 
 def _read(der: bytes) -> Read:
     from cryptography.x509 import load_der_x509_certificate
 
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of old encodings, which are the system's roots' own
-        found = load_der_x509_certificate(der)
+    found = load_der_x509_certificate(der)
     begins, ends = (_moment(found, name) for name in ("not_valid_before", "not_valid_after"))
     return Read(der=der, name=found.subject.rfc4514_string()[:120] or "a certificate without a name", begins=begins, ends=ends, is_ca=_is_ca(found))
-
-
-def _parses(der: bytes) -> bool:
-    try:
-        return bool(_read(der))
-    except Exception:  # as above
-        return False
 
 
 def _moment(found: Certificate, name: str) -> int:
