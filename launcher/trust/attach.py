@@ -7,6 +7,7 @@ out; what `environment.set` says of one is meant for the jail, and stays.
 from __future__ import annotations
 
 from agent_sandbox.config.record import replace
+from agent_sandbox.launcher.own import BUNDLE
 from agent_sandbox.launcher.policy import Access
 from agent_sandbox.launcher.trust.kept import get_bundle
 from agent_sandbox.launcher.trust.sources import Named, refused
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from agent_sandbox.launcher.policy import Policy
 
 KEY = "network.ca_bundle"
-NAME = "ca-bundle.pem"
 VARIABLES = (
     "SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "NODE_EXTRA_CA_CERTS", "GIT_SSL_CAINFO", "PIP_CERT", "AWS_CA_BUNDLE",
 )  # fmt: skip
@@ -31,7 +31,7 @@ def attach(policy: Policy, case: Case, backend: str) -> Policy:
         check_place(one, policy, case)
     library = case.host.package.rpartition("/")[0]
     made = get_bundle(named, case.places.state, case.host.name, library, keep=not case.request.dry_run)
-    path = f"{policy.rooms.own}/{NAME}"
+    path = f"{policy.rooms.own}/{BUNDLE}"
     mount = Mount(path=path, kind=Kind.FILE, content=made.content, origin=KEY)
     ours = dict.fromkeys((name for name in VARIABLES if name not in case.settings.table("environment.set")), path)
     environment = replace(

@@ -88,8 +88,8 @@ def _certificates(path: str, data: bytes) -> Iterator[Read]:
                 warnings.simplefilter("ignore")  # of old encodings
                 found = _read(der)
         except Exception as error:  # the parser's own have no common parent
-            problem = f"it is broken: certificate {number} cannot be understood ({type(error).__name__}: {error})"
-            raise UserError(problem, where=path, hint="get the file again from where it came") from None
+            problem = f"is broken: certificate {number} cannot be understood ({type(error).__name__}: {error})"
+            raise pem.wrong(path, problem, "get the file again from where it came") from None
         yield found
 
 

@@ -20,13 +20,13 @@ def certificates_in(data: bytes, where: str) -> list[bytes]:
     """DER of each, in order; a file that holds anything doubtful is refused, since half a trust store is a mystery later."""
     if PRIVATE.search(data):
         hint = "take the key out, or name a file with the certificates alone; if others can read that file, make a new key"
-        raise UserError("a private key is in it: a CA bundle is shown to the jail, and has no place for one", where=where, hint=hint)
+        raise wrong(where, "holds a private key: what is in a CA bundle is shown inside", hint)
     if BINARY.search(data):
         hint = f"`openssl x509 -inform DER -in {where} -out NEW.pem` turns one certificate into PEM"
-        raise UserError("it is not PEM text (binary, perhaps DER)", where=where, hint=hint)
+        raise wrong(where, "is not PEM text (binary, perhaps DER)", hint)
     found = [_decoded(number, label, body, where) for number, (label, body) in enumerate(_blocks(data, where), 1)]
     if not found:
-        raise UserError("there is no certificate in it", where=where, hint="network.ca_bundle takes CA certificates in PEM")
+        raise wrong(where, "holds no certificate", "network.ca_bundle takes CA certificates in PEM")
     return found
 
 
@@ -60,7 +60,7 @@ def _decoded(number: int, label: bytes, body: bytes, where: str) -> bytes:
     if label not in CERTIFICATES:
         shown = label.decode("ascii", "backslashreplace")[:40]
         hint = f"`openssl x509 -in {where} -out NEW.pem` takes the certificate out" if b"TRUSTED" in label else "CERTIFICATE blocks alone"
-        raise UserError(f"block {number} is a {shown}, which a CA bundle cannot hold", where=where, hint=hint)
+        raise wrong(where, f"cannot be used: block {number} is a {shown}", hint)
     try:
         return _bytes_of(body)
     except Error:
@@ -72,4 +72,8 @@ def _bytes_of(body: bytes) -> bytes:
 
 
 def _broken(problem: str, where: str) -> UserError:
-    return UserError(f"it is broken: {problem}", where=where, hint=f"`openssl storeutl -noout -certs {where}` counts what is whole in it")
+    return wrong(where, f"is broken: {problem}", f"`openssl storeutl -noout -certs {where}` counts what is whole in it")
+
+
+def wrong(path: str, problem: str, hint: str) -> UserError:
+    return UserError(f"the CA file {path} {problem}", where="network.ca_bundle", hint=hint)
