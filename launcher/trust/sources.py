@@ -38,9 +38,18 @@ class Named:
 
 def find_sources(named: tuple[Named, ...]) -> tuple[Source, ...]:
     """One look at each: all that a launch does when nothing has changed."""
-    system = next((path for path in SYSTEM if os.access(path, os.R_OK)), "")
-    first = (Source(path=system, identity=identity(os.stat(system)), site=False),) if system else ()
-    return (*first, *(Source(path=one.path, identity=identity(_look(one)), site=True) for one in named))
+    return (*_systems_roots(), *(Source(path=one.path, identity=identity(_look(one)), site=True) for one in named))
+
+
+def _systems_roots() -> tuple[Source, ...]:
+    """None = none of them is there; one that is just being replaced is passed over."""
+    for path in SYSTEM:
+        try:
+            if os.access(path, os.R_OK):
+                return (Source(path=path, identity=identity(os.stat(path)), site=False),)
+        except OSError:
+            continue
+    return ()
 
 
 def identity(found: os.stat_result) -> str:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.machines import users
-from tests.machines.authority import Pair, make, serve
+from tests.machines.authority import Pair, make, need_parser, serve
 from tests.machines.copies import PYTHON
 from tests.machines.jail import Jail, Result
 from tests.machines.needs import need, need_root
@@ -60,6 +60,7 @@ class Site:
 @pytest.fixture
 def site(jail: Jail, tmp_path: Path) -> Iterator[Site]:
     need_root()  # a home of its own
+    need_parser()
     for tool in ("curl", "git", "openssl", "node"):
         need(tool)
     authority = make("Site CA")

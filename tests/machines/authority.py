@@ -7,6 +7,7 @@ import functools
 import http.server
 import ipaddress
 import ssl
+import subprocess
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -17,7 +18,16 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
+from tests.machines.copies import PYTHON
+from tests.machines.needs import missing
+
 TODAY = datetime.now(UTC)
+
+
+def need_parser() -> None:
+    """Of the Python that installed copies run with, which is not the tests' own."""
+    if subprocess.run((PYTHON, "-I", "-c", "import cryptography"), capture_output=True).returncode:
+        missing("python3-cryptography is not installed")
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from tests.machines.authority import make
+from tests.machines.authority import make, need_parser
 from tests.slurm.conftest import Site
 
 JOB = '#!/bin/bash\nfor name in SSL_CERT_FILE GIT_SSL_CAINFO AWS_CA_BUNDLE; do cmp "${!name}" "$SSL_CERT_FILE" && tail -n 3 "${!name}"; done\n'
@@ -21,6 +21,7 @@ def submit(site: Site, *words: str) -> int:
 
 @pytest.mark.parametrize("backend", ["bwrap", "landlock"], indirect=True)
 def test_a_job_has_the_bundle_and_one_whose_ca_file_is_gone_names_it(site: Site) -> None:
+    need_parser()
     jail, authority = site.jail, make("Site CA")
     file = jail.write(jail.user.home / "site" / "ca.pem", authority.pem)
     jail.write(jail.project / "job.sh", JOB)
