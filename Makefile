@@ -4,8 +4,8 @@ SHELL := /bin/bash
 PYTEST_ARGS ?=
 BIN := .venv/bin
 PACKAGES := acl bubblewrap busybox dbus-bin dbus-daemon firejail gcc gdb git gnupg libc6-dev libseccomp2 lmod make mariadb-client-core \
-    mariadb-server-core munge nodejs openjdk-17-jre-headless openssh-client procps python3-venv redis-server rsync shellcheck slurm-client \
-    slurmctld slurmd slurmdbd socat sudo tmux util-linux vim-tiny
+    mariadb-server-core munge nodejs openjdk-17-jre-headless openssh-client procps python3-cryptography python3-venv redis-server rsync shellcheck \
+    slurm-client slurmctld slurmd slurmdbd socat sudo tmux util-linux vim-tiny
 
 .PHONY: test lint packages install bench docs filters clean help
 

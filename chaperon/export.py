@@ -6,7 +6,7 @@ sbatch itself is never told: whatever it were to set would be set for our part o
 from __future__ import annotations
 
 from agent_sandbox.config.record import record
-from agent_sandbox.launcher.own import USUAL, VARIABLE
+from agent_sandbox.launcher.own import BUNDLE, USUAL, VARIABLE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -70,10 +70,11 @@ def _unquoted(token: str) -> str:
 
 
 def without_the_other_jail(environment: Mapping[str, str]) -> dict[str, str]:
-    """What was only true where the job was submitted; our own tools there are taken off PATH."""
+    """What was only true where the job was submitted; our own tools there are taken off PATH, and the job has its own CA bundle."""
     own = environment.get(VARIABLE, USUAL)
     kept = {
-        name: value for name, value in environment.items() if name not in OF_THE_OTHER_JAIL and not name.startswith("AGENT_SANDBOX")
+        name: value for name, value in environment.items()
+        if name not in OF_THE_OTHER_JAIL and not name.startswith("AGENT_SANDBOX") and value != f"{own}/{BUNDLE}"
     }  # fmt: skip
     if "PATH" in kept:
         kept["PATH"] = ":".join(place for place in kept["PATH"].split(":") if not f"{place}/".startswith((f"{own}/", f"{USUAL}/")))

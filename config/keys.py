@@ -141,6 +141,7 @@ def _network() -> tuple[Key, ...]:
         _make("network.upstream_proxy", "text", "last", "the site's proxy, as host:port", default="", unready="holds"),
         _make("network.no_proxy", "names", "last", "hosts to reach without the site's proxy", unready="holds"),
         _make("network.inject", "tables", "last", "credentials that the proxy adds for a host", unready="refuses"),
+        _make("network.ca_bundle", "paths", "vetoed", "files in PEM with CAs to trust inside, besides the system's", veto="filesystem.hidden"),
         _make("network.max_connections", "number", "least", "connections at one time", unready="refuses"),
         _make("network.max_bytes", "size", "least", "bytes sent in one session", unready="refuses"),
         _make("network.max_rate", "size", "least", "bytes sent in one second", unready="refuses"),

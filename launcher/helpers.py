@@ -8,10 +8,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import ModuleType
 
+    from agent_sandbox.config.settings import Settings
     from agent_sandbox.launcher.launch import Case
     from agent_sandbox.launcher.policy import Policy
 
-ATTACHED = (("agent_sandbox.chaperon.attach", "slurm.enabled"),)  # module, and the key that switches it
+# Module, and the key that switches it: by not being off, or by having entries.
+ATTACHED = (("agent_sandbox.launcher.trust.attach", "network.ca_bundle"), ("agent_sandbox.chaperon.attach", "slurm.enabled"))
 
 
 EXPLAINS = ("agent_sandbox.chaperon.explain",)  # modules that explain commands; each has its NAMES
@@ -26,8 +28,12 @@ def find_explainer(name: str) -> ModuleType | None:
 
 def attach_helpers(policy: Policy, case: Case, backend: str) -> Policy:
     for module, switch in ATTACHED:
-        if KEYS[switch].ready and case.settings.text(switch) != "off":
+        if KEYS[switch].ready and _is_on(switch, case.settings):
             from importlib import import_module
 
             policy = import_module(module).attach(policy, case, backend)
     return policy
+
+
+def _is_on(switch: str, settings: Settings) -> bool:
+    return bool(settings.names(switch)) if KEYS[switch].listed else settings.text(switch) != "off"

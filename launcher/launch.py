@@ -188,6 +188,8 @@ def announce(case: Case, decision: Decision) -> None:
             say(gap.line(), "warning")
     for weakness in decision.policy.weaknesses:
         say(weakness.weak_line(), "warning")
+    for note in decision.policy.notes:
+        say(note, "warning")
     usual = missing_line([gap for gap in told if gap.always and not gap.weak])
     if not quiet:
         say(start_line(case, decision, usual), "quiet")
@@ -270,7 +272,7 @@ def start_facts(case: Case, decision: Decision) -> dict[str, Plain]:
         "backend": decision.backend.name, "home": policy.home_mode, "network": policy.network.mode, "network_asked": policy.network.asked,
         "removed": len(policy.environment.removed), "gaps": [gap.line() for gap in decision.gaps],
         "weaknesses": [gap.weak_line() for gap in policy.weaknesses],
-        "clamps": [clamp.line() for clamp in case.settings.clamps],
+        "clamps": [clamp.line() for clamp in case.settings.clamps], "notes": decision.policy.notes,
         "passed_over": [f"{one.backend}: {one.problem}" for one in decision.passed_over],
     }  # fmt: skip
 

@@ -7,6 +7,7 @@ import os
 USUAL = "/run/agent-sandbox"  # where it can be mounted
 VARIABLE = "AGENT_SANDBOX_OWN"  # says where it is else; who changes it changes only what they are told
 SUMMARY = "summary.json"
+BUNDLE = "ca-bundle.pem"  # where network.ca_bundle is set
 
 
 def summary_path() -> str:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from agent_sandbox.launcher.launch import Case
 
 OURS = "agent-sandbox"
+CA_BUNDLE = "network.ca_bundle"
 
 
 def explain_variable(name: str, case: Case) -> Answer:
@@ -25,7 +26,9 @@ def explain_variable(name: str, case: Case) -> Answer:
     host = case.host if is_set else replace(case.host, environment={**case.host.environment, name: ""})
     found = resolve_environment(case.settings, host, Rooms(home=host.home, tmp="/tmp", own=USUAL))  # only names are asked for
     verdict, rule = "kept", "nothing removes it"
-    if name in found.renamed:
+    if name not in case.settings.table("environment.set") and _is_of_the_bundle(name, case):
+        verdict, rule = "set", CA_BUNDLE
+    elif name in found.renamed:
         verdict, rule = "set", "environment.set" if name in case.settings.table("environment.set") else OURS
     elif name in dict(found.removed):
         verdict, rule = "removed", dict(found.removed)[name]
@@ -35,6 +38,14 @@ def explain_variable(name: str, case: Case) -> Answer:
         rule = "environment.allow"
     notes = () if is_set or verdict == "set" else ("it is not set here: this is what would hold",)
     return Answer(subject=f"env {name}", verdict=verdict, rule=rule, origin=_origin(name, rule, case), notes=notes)
+
+
+def _is_of_the_bundle(name: str, case: Case) -> bool:
+    if not case.settings.names(CA_BUNDLE):
+        return False
+    from agent_sandbox.launcher.trust.attach import VARIABLES
+
+    return name in VARIABLES
 
 
 def _allowing(name: str, case: Case) -> list[str]:
@@ -52,4 +63,4 @@ def _origin(name: str, rule: str, case: Case) -> str:
     if key == "environment.set":
         entries = case.settings.entries(key)
         return ", ".join(entry.origin() for entry in entries if entry.value.startswith(f"{name}="))
-    return case.settings.origin(key) if key in ("environment.mode", "environment.strip_passwords") else "default"
+    return case.settings.origin(key) if key in ("environment.mode", "environment.strip_passwords", CA_BUNDLE) else "default"

@@ -60,6 +60,7 @@ def test_what_was_true_of_the_other_jail_alone_is_left_behind() -> None:
     given = {
         "HOME": "/tmp/agent-sandbox-1/home", "TMPDIR": "/tmp/agent-sandbox-1/tmp", "PWD": "/p", "AGENT_SANDBOX": "1",
         "AGENT_SANDBOX_OWN": "/tmp/agent-sandbox-1/own", "EDITOR": "vi",
+        "SSL_CERT_FILE": "/tmp/agent-sandbox-1/own/ca-bundle.pem", "PIP_CERT": "/p/own.pem",
         "PATH": "/tmp/agent-sandbox-1/own/stubs:/p/bin:/usr/bin:/run/agent-sandbox/bin:/run/agent-sandbox2:/tmp/agent-sandbox-1/own/bin",
     }  # fmt: skip
-    assert without_the_other_jail(given) == {"EDITOR": "vi", "PATH": "/p/bin:/usr/bin:/run/agent-sandbox2"}
+    assert without_the_other_jail(given) == {"EDITOR": "vi", "PIP_CERT": "/p/own.pem", "PATH": "/p/bin:/usr/bin:/run/agent-sandbox2"}

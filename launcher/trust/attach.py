@@ -1,0 +1,53 @@
+"""A policy becomes one whose jail has the CA bundle and is told of it. Keeps what it makes in the state directory.
+
+Ours win over the caller's values of these variables, which name files that are seldom there inside and would leave the site's CA
+out; what `environment.set` says of one is meant for the jail, and stays.
+"""
+
+from __future__ import annotations
+
+from agent_sandbox.config.record import replace
+from agent_sandbox.launcher.own import BUNDLE
+from agent_sandbox.launcher.policy import Access
+from agent_sandbox.launcher.trust.kept import get_bundle
+from agent_sandbox.launcher.trust.sources import Named, refused
+from agent_sandbox.launcher.view import Carving, Kind, Mount, View, in_order, is_below
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from agent_sandbox.launcher.launch import Case
+    from agent_sandbox.launcher.policy import Policy
+
+KEY = "network.ca_bundle"
+VARIABLES = (
+    "SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "NODE_EXTRA_CA_CERTS", "GIT_SSL_CAINFO", "PIP_CERT", "AWS_CA_BUNDLE",
+)  # fmt: skip
+HELD = (Carving.READ, Carving.HIDE)
+
+
+def attach(policy: Policy, case: Case, backend: str) -> Policy:
+    named = tuple(Named(path=one.value, entry=one, host=case.host.name) for one in case.settings.entries(KEY))
+    for one in named:
+        check_place(one, policy, case)
+    library = case.host.package.rpartition("/")[0]
+    made = get_bundle(named, case.places.state, case.host.name, library, keep=not case.request.dry_run)
+    path = f"{policy.rooms.own}/{BUNDLE}"
+    mount = Mount(path=path, kind=Kind.FILE, content=made.content, origin=KEY)
+    ours = dict.fromkeys((name for name in VARIABLES if name not in case.settings.table("environment.set")), path)
+    environment = replace(
+        policy.environment, values={**policy.environment.values, **ours}, renamed=(*policy.environment.renamed, *ours),
+        removed=tuple(pair for pair in policy.environment.removed if pair[0] not in ours),
+    )  # fmt: skip
+    return replace(
+        policy, view=View(mounts=in_order([*policy.view.mounts, mount])), environment=environment, notes=(*policy.notes, *made.warnings),
+    )  # fmt: skip
+
+
+def check_place(one: Named, policy: Policy, case: Case) -> None:
+    """An agent that could write the file, or a link on the way to it, would choose whom the next session believes."""
+    found = case.disk.follow(one.path)
+    for place in (found.real, *(where for where, _ in found.links)):
+        mount = policy.view.covering(place)
+        is_held = any(carve.carving in HELD and is_below(place, carve.path) for carve in policy.carves)
+        if mount and mount.kind == Kind.BIND and mount.access == Access.WRITE and not is_held:
+            raise refused(one, "lies where the command inside can write: it could choose for itself, and for later sessions, whom to trust")
