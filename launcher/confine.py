@@ -18,6 +18,7 @@ from agent_sandbox.launcher import inner, rights, syscalls
 from agent_sandbox.launcher.processes import end_children, reap
 from agent_sandbox.launcher.stage import StageError, set_limits, set_signals
 from agent_sandbox.launcher.status import tell
+from agent_sandbox.launcher.supervisor import kernel
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ def refuse_datagrams() -> None:
     """Through a datagram socket that the caller left us, every path and address could be sent to, and nobody would look."""
     for number in STANDARD_FILES:
         try:
-            kind = int.from_bytes(syscalls.socket_option(number, SO_TYPE, 4), sys.byteorder)
+            kind = int.from_bytes(kernel.socket_option(number, SO_TYPE, 4), sys.byteorder)
         except OSError:  # closed, or no socket
             continue
         if kind not in CONNECTED_TYPES:
@@ -231,9 +232,9 @@ def _take_listener(command: int, domain: Domain, status: int, report: int) -> Su
     number = os.read(report, 4)
     if len(number) < 4:  # the command's process has said why
         os._exit(FAILED)
-    process = syscalls.pidfd_open(command)
+    process = kernel.pidfd_open(command)
     try:
-        listener = syscalls.pidfd_getfd(process, int.from_bytes(number))
+        listener = kernel.pidfd_getfd(process, int.from_bytes(number))
     except OSError as error:
         tell(status, stage_error=f"the supervisor cannot look into the jail's processes: {error.strerror}")
         os._exit(FAILED)
@@ -243,7 +244,7 @@ def _take_listener(command: int, domain: Domain, status: int, report: int) -> Su
 
 def _until_it_ends(command: int, supervisor: Supervisor | None) -> int:
     """Its exit code. Orphans of the jail come to us, and are collected as well."""
-    process = syscalls.pidfd_open(command)
+    process = kernel.pidfd_open(command)
     poll = select.poll()
     poll.register(process, select.POLLIN)
     if supervisor:

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
     Simple = ctypes._SimpleCData[Any]  # a C type that is one number or pointer
 
-_libc = ctypes.CDLL(None, use_errno=True)
-_libc.syscall.restype = ctypes.c_long
+libc = ctypes.CDLL(None, use_errno=True)
+libc.syscall.restype = ctypes.c_long
 
 OPEN_TREE, MOVE_MOUNT, FSOPEN, FSCONFIG, FSMOUNT = 428, 429, 430, 431, 432
 CLOSE_RANGE, OPENAT2, MOUNT_SETATTR = 436, 437, 442
@@ -37,7 +37,7 @@ LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET, LANDLOCK_SCOPE_SIGNAL = 1, 2
 LANDLOCK_CREATE_RULESET_VERSION = 1
 
 
-def _checked(result: int) -> int:
+def checked(result: int) -> int:
     if result < 0:
         code = ctypes.get_errno()
         raise OSError(code, os.strerror(code))
@@ -45,16 +45,16 @@ def _checked(result: int) -> int:
 
 
 def _call(number: int, *arguments: object) -> int:
-    return _checked(_libc.syscall(ctypes.c_long(number), *arguments))
+    return checked(libc.syscall(ctypes.c_long(number), *arguments))
 
 
 def unshare(flags: int) -> None:
-    _checked(_libc.unshare(ctypes.c_int(flags)))
+    checked(libc.unshare(ctypes.c_int(flags)))
 
 
 def prctl(option: int, value: int) -> None:
     zero = ctypes.c_ulong(0)
-    _checked(_libc.prctl(ctypes.c_int(option), ctypes.c_ulong(value), zero, zero, zero))
+    checked(libc.prctl(ctypes.c_int(option), ctypes.c_ulong(value), zero, zero, zero))
 
 
 def close_from(first: int) -> None:
@@ -67,16 +67,16 @@ def close_from(first: int) -> None:
 
 
 def make_mounts_private() -> None:
-    _checked(_libc.mount(None, b"/", None, ctypes.c_ulong(MS_REC | MS_PRIVATE), None))
+    checked(libc.mount(None, b"/", None, ctypes.c_ulong(MS_REC | MS_PRIVATE), None))
 
 
-class _OpenHow(ctypes.Structure):
+class OpenHow(ctypes.Structure):
     _fields_ = (("flags", ctypes.c_uint64), ("mode", ctypes.c_uint64), ("resolve", ctypes.c_uint64))
 
 
 def open_beneath(directory: int, path: str, flags: int) -> int:
     """Open `path` below a directory, meeting no symbolic link on the way and at the end."""
-    how = _OpenHow(flags | os.O_CLOEXEC, 0, RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS)
+    how = OpenHow(flags | os.O_CLOEXEC, 0, RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS)
     size = ctypes.c_size_t(ctypes.sizeof(how))
     return _call(OPENAT2, ctypes.c_int(directory), os.fsencode(path), ctypes.byref(how), size)
 
@@ -198,7 +198,7 @@ def drop_capabilities() -> None:
             break
     header = _CapHeader(_CAPABILITY_VERSION_3, 0)
     none = (ctypes.c_uint32 * 6)()
-    _checked(_libc.capset(ctypes.byref(header), ctypes.byref(none)))
+    checked(libc.capset(ctypes.byref(header), ctypes.byref(none)))
 
 
 # What the kernel can do
@@ -217,18 +217,8 @@ def can_notify() -> bool:
         return False
 
 
-# seccomp user notification: the supervisor's calls. Prototypes are prepared once, since each costs more than the call itself.
-
-PIDFD_OPEN, PIDFD_GETFD = 434, 438
-PIDFD_THREAD = os.O_EXCL
 SECCOMP_SET_MODE_FILTER = 1
 SECCOMP_FILTER_FLAG_NEW_LISTENER, SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV = 8, 32
-NOTIF_RECV, NOTIF_SEND, NOTIF_ID_VALID, NOTIF_ADDFD, NOTIF_SET_FLAGS = 0xC0502100, 0xC0182101, 0x40082102, 0x40182103, 0x40082104
-NOTIF_SYNC_WAKE_UP = 1
-RESOLVE_IN_ROOT = 0x10
-TIOCGPTPEER = 0x5441
-CLOCK_MONOTONIC = 1
-TFD_NONBLOCK_CLOEXEC = os.O_NONBLOCK | os.O_CLOEXEC
 
 
 class _Program(ctypes.Structure):
@@ -252,129 +242,17 @@ def seccomp_load(program: bytes, *, listener: bool) -> int:
         return load(SECCOMP_FILTER_FLAG_NEW_LISTENER)
 
 
-def wake_in_step(listener: int) -> None:
-    """Hand the processor over between caller and supervisor (Linux 6.6); slower without."""
-    try:
-        _checked(_libc.ioctl(ctypes.c_int(listener), ctypes.c_ulong(NOTIF_SET_FLAGS), ctypes.c_ulong(NOTIF_SYNC_WAKE_UP)))
-    except OSError:
-        pass
-
-
-def _prepared(name: str, *arguments: type[Simple], result: type[Simple] = ctypes.c_int) -> Callable[..., int]:
+def prepared(name: str, *arguments: type[Simple], result: type[Simple] = ctypes.c_int) -> Callable[..., int]:
     """A function object of its own, whose arguments need not be wrapped at each call."""
-    function = _libc[name]
+    function = libc[name]
     function.argtypes, function.restype = arguments, result
     return function
-
-
-_pidfd_open = _prepared("syscall", ctypes.c_long, ctypes.c_int, ctypes.c_uint, result=ctypes.c_long)
-_pidfd_getfd = _prepared("syscall", ctypes.c_long, ctypes.c_int, ctypes.c_int, ctypes.c_uint, result=ctypes.c_long)
-
-
-def pidfd_open(tid: int) -> int:
-    """A handle on a thread; before Linux 6.9 there are only handles on whole processes."""
-    handle = _pidfd_open(PIDFD_OPEN, tid, PIDFD_THREAD)
-    if handle < 0 and ctypes.get_errno() == errno.EINVAL:
-        handle = _pidfd_open(PIDFD_OPEN, _process_of(tid), 0)
-    return _checked(handle)
-
-
-def _process_of(tid: int) -> int:
-    with open(f"/proc/{tid}/status", "rb") as file:
-        return next(int(line.split()[1]) for line in file if line.startswith(b"Tgid:"))
-
-
-def pidfd_getfd(handle: int, number: int) -> int:
-    return _checked(_pidfd_getfd(PIDFD_GETFD, handle, number, 0))
-
-
-class _Piece(ctypes.Structure):
-    _fields_ = (("base", ctypes.c_void_p), ("length", ctypes.c_size_t))
-
-
-_pieces = (ctypes.c_void_p, ctypes.c_ulong)
-_readv = _prepared("process_vm_readv", ctypes.c_int, *_pieces, *_pieces, ctypes.c_ulong, result=ctypes.c_ssize_t)
-
-
-class MemoryReader:
-    """Reads memory of other processes through one buffer that is used again and again."""
-
-    def __init__(self, most: int) -> None:
-        self._buffer = ctypes.create_string_buffer(most)
-        self._view = memoryview(self._buffer)
-        self._here, self._there = _Piece(ctypes.addressof(self._buffer), 0), _Piece(0, 0)
-        self._pointers = ctypes.byref(self._here), ctypes.byref(self._there)
-
-    def read(self, tid: int, address: int, size: int) -> bytes:
-        """Up to `size` bytes; fewer where the memory ends."""
-        self._here.length = self._there.length = size
-        self._there.base = address
-        count = _checked(_readv(tid, self._pointers[0], 1, self._pointers[1], 1, 0))
-        return bytes(self._view[:count])
-
-
-_openat2 = _prepared("syscall", ctypes.c_long, ctypes.c_int, ctypes.c_char_p, ctypes.c_void_p, ctypes.c_size_t, result=ctypes.c_long)
-_how = _OpenHow(0, 0, 0)
-_how_at, _how_size = ctypes.byref(_how), ctypes.sizeof(_how)
-
-
-def open_path(directory: int, path: bytes, flags: int, resolve: int) -> int:
-    """openat2: a descriptor that only names the file. Not for several threads at once."""
-    _how.flags, _how.resolve = flags | os.O_PATH | os.O_CLOEXEC, resolve
-    return _checked(_openat2(OPENAT2, directory, path, _how_at, _how_size))
-
-
-_connect = _prepared("connect", ctypes.c_int, ctypes.c_char_p, ctypes.c_uint)
-_getsockopt = _prepared("getsockopt", ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
-
-
-def connect(socket: int, address: bytes) -> int:
-    """0 or the error's number: most of them are no surprise."""
-    return ctypes.get_errno() if _connect(socket, address, len(address)) < 0 else 0
-
-
-def socket_option(socket: int, option: int, size: int) -> bytes:
-    value, length = ctypes.create_string_buffer(size), ctypes.c_uint(size)
-    _checked(_getsockopt(socket, 1, option, ctypes.byref(value), ctypes.byref(length)))
-    return value.raw
-
-
-_utimensat = _prepared("utimensat", ctypes.c_int, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_int)
-_watch = _prepared("inotify_add_watch", ctypes.c_int, ctypes.c_char_p, ctypes.c_uint32)
-
-
-def set_times(path: bytes, times: bytes | None) -> None:
-    """`times` is a struct timespec[2]; None: now."""
-    _checked(_utimensat(-100, path, times, 0))
-
-
-def add_watch(watcher: int, path: bytes, mask: int) -> int:
-    return _checked(_watch(watcher, path, mask))
-
-
-def open_peer(master: int, flags: int) -> int:
-    """The other end of a pseudo-terminal, without its path."""
-    return _checked(_libc.ioctl(ctypes.c_int(master), ctypes.c_ulong(TIOCGPTPEER), ctypes.c_int(flags)))
-
-
-class _Timer(ctypes.Structure):
-    _fields_ = tuple((name, ctypes.c_long) for name in ("interval", "interval_ns", "first", "first_ns"))
-
-
-def make_timer() -> int:
-    return _checked(_libc.timerfd_create(ctypes.c_int(CLOCK_MONOTONIC), ctypes.c_int(TFD_NONBLOCK_CLOEXEC)))
-
-
-def set_timer(timer: int, milliseconds: int) -> None:
-    """Ring again and again; 0: never."""
-    seconds, rest = divmod(milliseconds, 1000)
-    _checked(_libc.timerfd_settime(ctypes.c_int(timer), ctypes.c_int(0), ctypes.byref(_Timer(seconds, rest * 10**6, seconds, rest * 10**6)), None))
 
 
 def signal_handle(numbers: Iterable[int]) -> int:
     """A descriptor that can be read when one of these signals, which are blocked, is there."""
     mask = sum(1 << (number - 1) for number in numbers).to_bytes(128, sys.byteorder)
-    return _checked(_libc.signalfd(ctypes.c_int(-1), mask, ctypes.c_int(os.O_NONBLOCK | os.O_CLOEXEC)))
+    return checked(libc.signalfd(ctypes.c_int(-1), mask, ctypes.c_int(os.O_NONBLOCK | os.O_CLOEXEC)))
 
 
 STATX_INO, STATX_BTIME = 0x100, 0x800
@@ -384,10 +262,10 @@ def birth(path: bytes) -> tuple[int, int] | None:
     """The inode of a file and when it was made, in nanoseconds; None where the file system does not tell."""
     found = ctypes.create_string_buffer(256)
     try:
-        statx = _prepared("statx", ctypes.c_int, ctypes.c_char_p, ctypes.c_int, ctypes.c_uint, ctypes.c_void_p)
+        statx = prepared("statx", ctypes.c_int, ctypes.c_char_p, ctypes.c_int, ctypes.c_uint, ctypes.c_void_p)
     except AttributeError:  # an old C library
         return None
-    _checked(statx(-100, path, 0, STATX_INO | STATX_BTIME, found))
+    checked(statx(-100, path, 0, STATX_INO | STATX_BTIME, found))
     mask, inode = int.from_bytes(found.raw[0:4], "little"), int.from_bytes(found.raw[32:40], "little")
     seconds, rest = int.from_bytes(found.raw[80:88], "little", signed=True), int.from_bytes(found.raw[88:92], "little")
     return (inode, seconds * 10**9 + rest) if mask & STATX_BTIME else None

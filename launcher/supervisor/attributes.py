@@ -9,7 +9,7 @@ import errno
 import os
 import struct
 
-from agent_sandbox.launcher import syscalls
+from agent_sandbox.launcher.supervisor import kernel
 from agent_sandbox.launcher.supervisor.call import signed
 from agent_sandbox.launcher.supervisor.files import AT_FDCWD, name_of, open_at, open_descriptor, real_path
 
@@ -106,13 +106,13 @@ def _id(argument: int) -> int:
 
 def nanoseconds(call: Call) -> Change:
     address = call.arguments[2]
-    return syscalls.set_times, (call.read(address, 32) if address else None,)
+    return kernel.set_times, (call.read(address, 32) if address else None,)
 
 
 def microseconds(first: int) -> Prepare:
     def prepare(call: Call) -> Change:
         address = call.arguments[first]
-        return syscalls.set_times, (_finer(call.read(address, 32)) if address else None,)
+        return kernel.set_times, (_finer(call.read(address, 32)) if address else None,)
 
     return prepare
 
@@ -127,7 +127,7 @@ def _finer(times: bytes) -> bytes:
 def seconds(call: Call) -> Change:
     address = call.arguments[1]
     times = struct.unpack("=2q", call.read(address, 16)) if address else None
-    return syscalls.set_times, (struct.pack("=4q", times[0], 0, times[1], 0) if times else None,)
+    return kernel.set_times, (struct.pack("=4q", times[0], 0, times[1], 0) if times else None,)
 
 
 def attribute(call: Call) -> Change:

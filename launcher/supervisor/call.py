@@ -12,7 +12,7 @@ import os
 import struct
 from fcntl import ioctl
 
-from agent_sandbox.launcher import syscalls
+from agent_sandbox.launcher.supervisor import kernel
 
 PAGE = 4096
 LONGEST_PATH = 4096  # with the NUL at its end
@@ -32,7 +32,7 @@ class Call:
 
     def __init__(self, listener: int) -> None:
         self._listener = listener
-        self._memory = syscalls.MemoryReader(PAGE)
+        self._memory = kernel.MemoryReader(PAGE)
         self._buffer = bytearray(_NOTIFICATION.size)
         self._handle = -1
         self._held: list[int] = []
@@ -42,7 +42,7 @@ class Call:
     def receive(self) -> None:
         self._buffer[:] = _NOTHING  # the kernel refuses to write over anything else
         try:
-            ioctl(self._listener, syscalls.NOTIF_RECV, self._buffer, True)
+            ioctl(self._listener, kernel.NOTIF_RECV, self._buffer, True)
         except OSError:
             raise Gone
         self.id, self.tid, _, self.number, self.architecture, _, *arguments = _NOTIFICATION.unpack(self._buffer)
@@ -87,13 +87,13 @@ class Call:
     def descriptor(self, number: int) -> int:
         """A duplicate of one of its descriptors, which no longer changes when the caller's does."""
         if self._handle < 0:
-            self._handle = self.hold(syscalls.pidfd_open(self.tid))
-        return self.hold(syscalls.pidfd_getfd(self._handle, number))
+            self._handle = self.hold(kernel.pidfd_open(self.tid))
+        return self.hold(kernel.pidfd_getfd(self._handle, number))
 
     def add_descriptor(self, ours: int, *, close_on_exec: bool) -> int:
         """A duplicate of ours among the caller's: its number there."""
         wanted = bytearray(_ADDITION.pack(self.id, 0, ours, 0, os.O_CLOEXEC if close_on_exec else 0))
-        number: int = ioctl(self._listener, syscalls.NOTIF_ADDFD, wanted, True)  # what the kernel answered; of bytes, it would be those
+        number: int = ioctl(self._listener, kernel.NOTIF_ADDFD, wanted, True)  # what the kernel answered; of bytes, it would be those
         return number
 
     # Descriptors of ours that end with the call
@@ -115,7 +115,7 @@ class Call:
 
 def is_waiting(listener: int, identity: int) -> bool:
     try:
-        ioctl(listener, syscalls.NOTIF_ID_VALID, identity.to_bytes(8, "little"))
+        ioctl(listener, kernel.NOTIF_ID_VALID, identity.to_bytes(8, "little"))
     except OSError:
         return False
     return True
@@ -124,7 +124,7 @@ def is_waiting(listener: int, identity: int) -> bool:
 def send(listener: int, identity: int, value: int, error: int) -> None:
     """A caller that is gone by now is no error. Never CONTINUE: the kernel would then read the arguments a second time."""
     try:
-        ioctl(listener, syscalls.NOTIF_SEND, _RESPONSE.pack(identity, value, -error, 0))
+        ioctl(listener, kernel.NOTIF_SEND, _RESPONSE.pack(identity, value, -error, 0))
     except OSError:
         pass
 

@@ -9,7 +9,7 @@ import errno
 import struct
 import time
 
-from agent_sandbox.launcher import syscalls
+from agent_sandbox.launcher.supervisor import kernel
 from agent_sandbox.launcher.supervisor.call import signed
 from agent_sandbox.launcher.supervisor.files import AT_FDCWD, name_of, open_at, real_path
 from agent_sandbox.launcher.supervisor.waiting import IN_PROGRESS, Wait, blocks, dial
@@ -58,7 +58,7 @@ class Connector:
         """The socket's file, open; -1 for a name that is not in the file system."""
         if not 2 < len(address) <= LONGEST_UNIX_ADDRESS:
             raise OSError(errno.EINVAL, "")
-        if int.from_bytes(syscalls.socket_option(socket, SO_TYPE, 4), "little") not in CONNECTED_TYPES:
+        if int.from_bytes(kernel.socket_option(socket, SO_TYPE, 4), "little") not in CONNECTED_TYPES:
             raise OSError(errno.EACCES, "")
         if address[2] == 0:
             call.still_waits()
@@ -94,7 +94,7 @@ class Connector:
     def _wait(self, call: Call, socket: int, address: bytes, target: int, *, full: bool) -> None:
         if not self._waiting.has_room():
             raise OSError(errno.EAGAIN, "")
-        seconds, micro = struct.unpack("=qq", syscalls.socket_option(socket, SO_SNDTIMEO, 16))
+        seconds, micro = struct.unpack("=qq", kernel.socket_option(socket, SO_SNDTIMEO, 16))
         until = time.monotonic() + seconds + micro / 1e6 if seconds or micro else None
         self._waiting.add(Wait(id=call.id, tid=call.tid, socket=socket, address=address, full=full, target=target, until=until))
         call.keep(*(number for number in (socket, target) if number >= 0))

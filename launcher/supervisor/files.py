@@ -11,6 +11,7 @@ import os
 from fcntl import F_GETFL, fcntl
 
 from agent_sandbox.launcher import syscalls
+from agent_sandbox.launcher.supervisor import kernel
 from agent_sandbox.launcher.supervisor.call import signed
 
 TYPE_CHECKING = False
@@ -89,7 +90,7 @@ def _walk(call: Call, base: int, path: bytes, flags: int) -> int:
     """Links in /proc that lead to open files are never followed: they would be ours."""
     root = os.readlink(b"/proc/%d/root" % call.tid)
     if root == b"/":
-        return call.hold(syscalls.open_path(base, path, flags, syscalls.RESOLVE_NO_MAGICLINKS))
+        return call.hold(kernel.open_path(base, path, flags, syscalls.RESOLVE_NO_MAGICLINKS))
     return _walk_below(call, _open_link(call, b"root"), _as_seen(root, base, path), flags)
 
 
@@ -106,7 +107,7 @@ def _as_seen(root: bytes, base: int, path: bytes) -> bytes:
 def _walk_below(call: Call, root: int, path: bytes, flags: int) -> int:
     for _ in range(RENAMES):
         try:
-            return call.hold(syscalls.open_path(root, path, flags, syscalls.RESOLVE_IN_ROOT | syscalls.RESOLVE_NO_MAGICLINKS))
+            return call.hold(kernel.open_path(root, path, flags, kernel.RESOLVE_IN_ROOT | syscalls.RESOLVE_NO_MAGICLINKS))
         except OSError as error:
             if error.errno != errno.EAGAIN:
                 raise

@@ -11,7 +11,7 @@ import os
 import resource
 import stat
 
-from agent_sandbox.launcher import syscalls
+from agent_sandbox.launcher.supervisor import kernel
 from agent_sandbox.launcher.supervisor.call import signed
 from agent_sandbox.launcher.supervisor.files import AT_FDCWD, name_of, open_at, open_descriptor, real_path
 
@@ -74,7 +74,7 @@ def _leave_room(call: Call) -> None:
 
 def open_terminal(call: Call, reach: Reach) -> int:
     """ioctl, of which only TIOCGPTPEER comes here. It must not become our controlling terminal."""
-    if call.arguments[1] & 0xFFFF_FFFF != syscalls.TIOCGPTPEER:
+    if call.arguments[1] & 0xFFFF_FFFF != kernel.TIOCGPTPEER:
         raise OSError(errno.EPERM, "")
     flags = call.arguments[2] & 0xFFFF_FFFF
     master = open_descriptor(call, call.arguments[0])
@@ -82,7 +82,7 @@ def open_terminal(call: Call, reach: Reach) -> int:
     seen = os.fstat(master)
     if not stat.S_ISCHR(seen.st_mode) or seen.st_rdev != MASTER:
         raise OSError(errno.ENOTTY, "")
-    peer = call.hold(syscalls.open_peer(master, flags & PEER_FLAGS | os.O_NOCTTY | os.O_CLOEXEC))
+    peer = call.hold(kernel.open_peer(master, flags & PEER_FLAGS | os.O_NOCTTY | os.O_CLOEXEC))
     return call.add_descriptor(peer, close_on_exec=bool(flags & os.O_CLOEXEC))
 
 
@@ -94,7 +94,7 @@ def watch(call: Call, reach: Reach) -> int:
     call.still_waits()
     if not reach.watchable.hold(real_path(found)):
         raise OSError(errno.EACCES, "")
-    return syscalls.add_watch(watcher, name_of(found), mask & ~IN_DONT_FOLLOW)
+    return kernel.add_watch(watcher, name_of(found), mask & ~IN_DONT_FOLLOW)
 
 
 HANDLERS = {"socketpair": socketpair, "ioctl": open_terminal, "inotify_add_watch": watch}

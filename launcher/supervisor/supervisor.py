@@ -8,10 +8,9 @@ from __future__ import annotations
 import errno
 import select
 
-from agent_sandbox.launcher import syscalls
 from agent_sandbox.launcher.seccomp.filters import architecture_of
 from agent_sandbox.launcher.seccomp.numbers import read_numbers
-from agent_sandbox.launcher.supervisor import attributes, gifts
+from agent_sandbox.launcher.supervisor import attributes, gifts, kernel
 from agent_sandbox.launcher.supervisor.allowed import Reach
 from agent_sandbox.launcher.supervisor.call import Call, Gone
 from agent_sandbox.launcher.supervisor.connect import Connector, Waits
@@ -36,7 +35,7 @@ class Supervisor:
         self._poll.register(listener, select.EPOLLIN)
         self._waiting = Waiting(listener, self._poll)
         self._handlers = _by_number(machine, Connector(allowed, self._waiting))
-        syscalls.wake_in_step(listener)
+        kernel.wake_in_step(listener)
 
     def fileno(self) -> int:
         return self._poll.fileno()

@@ -13,7 +13,7 @@ import time
 from fcntl import F_GETFL, F_SETFL, fcntl
 
 from agent_sandbox.config.record import record
-from agent_sandbox.launcher import syscalls
+from agent_sandbox.launcher.supervisor import kernel
 from agent_sandbox.launcher.supervisor.call import is_waiting, send
 
 MOST = 128  # that wait at once; one more is told to try again
@@ -41,12 +41,12 @@ def dial(socket: int, address: bytes) -> int:
     """
     flags = fcntl(socket, F_GETFL)
     if flags & os.O_NONBLOCK:
-        return syscalls.connect(socket, address)
+        return kernel.connect(socket, address)
     fcntl(socket, F_SETFL, flags | os.O_NONBLOCK)
     try:
-        result = syscalls.connect(socket, address)
+        result = kernel.connect(socket, address)
         if result == errno.EINPROGRESS:  # on this machine it stands by now
-            result = syscalls.connect(socket, address)
+            result = kernel.connect(socket, address)
     finally:
         fcntl(socket, F_SETFL, flags)
     return result
@@ -62,7 +62,7 @@ class Waiting:
         self._waits: dict[int, Wait] = {}
         self._pace = 0
         self._noticed = 0.0
-        self.timer = syscalls.make_timer()
+        self.timer = kernel.make_timer()
         poll.register(self.timer, select.EPOLLIN)
 
     def has_room(self) -> bool:
@@ -120,7 +120,7 @@ class Waiting:
         pace = 0 if not self._waits else SOON if any(wait.full for wait in self._waits.values()) else LATER
         if pace != self._pace:
             self._pace = pace
-            syscalls.set_timer(self.timer, pace)
+            kernel.set_timer(self.timer, pace)
 
 
 def has_signal(tid: int) -> bool:

@@ -23,6 +23,7 @@ from typing import Any
 from agent_sandbox.launcher import syscalls
 from agent_sandbox.launcher.seccomp.extra import ALLOW, EQUAL, LOAD, RETURN, instruction, own_calls_only
 from agent_sandbox.launcher.seccomp.numbers import number_of, numbers_of, read_numbers
+from agent_sandbox.launcher.supervisor import kernel
 from agent_sandbox.launcher.supervisor.allowed import Allowed
 from agent_sandbox.launcher.supervisor.attributes import HANDLERS
 from agent_sandbox.launcher.supervisor.supervisor import Supervisor
@@ -42,7 +43,7 @@ def notify_filter(also: Sequence[str]) -> bytes:
     code = own_calls_only(MACHINE)
     for number in whole:
         code += instruction(EQUAL, number, otherwise=1) + instruction(RETURN, NOTIFY)
-    code += _where("ioctl", 1, 0xFFFFFFFF, syscalls.TIOCGPTPEER) + _where("socketpair", 1, 0xF, 2)
+    code += _where("ioctl", 1, 0xFFFFFFFF, kernel.TIOCGPTPEER) + _where("socketpair", 1, 0xF, 2)
     return code + instruction(RETURN, ALLOW)
 
 
@@ -103,8 +104,8 @@ class Box:
         for end in (tell, go, answer):
             os.close(end)
         number = int.from_bytes(os.read(told, 4), "little")
-        handle = syscalls.pidfd_open(caller)
-        listener = syscalls.pidfd_getfd(handle, number)
+        handle = kernel.pidfd_open(caller)
+        listener = kernel.pidfd_getfd(handle, number)
         supervisor = Supervisor(listener, MACHINE, self.allowed)
         os.close(handle)
         before = self.watcher(supervisor)

@@ -178,7 +178,7 @@ def test_a_datagram_socket_is_not_connected(ground: Ground) -> None:
 @pytest.mark.parametrize("flag", [os.O_EXCL, 1 << 20], ids=["handles on threads", "handles on processes alone"])
 def test_a_thread_can_connect(ground: Ground, server: Server, flag: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """The second as before Linux 6.9: the kernel does not know the flag."""
-    monkeypatch.setattr("agent_sandbox.launcher.syscalls.PIDFD_THREAD", flag)
+    monkeypatch.setattr("agent_sandbox.launcher.supervisor.kernel.PIDFD_THREAD", flag)
     path, other = str(ground.outside / "granted"), str(ground.outside / "other")
     server.listen(path)
     server.listen(other)
