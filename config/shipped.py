@@ -5,6 +5,7 @@ An installed copy carries them ready to load, as it does the defaults; a source 
 
 from __future__ import annotations
 
+import functools
 import marshal
 import os
 
@@ -15,12 +16,12 @@ OWN = "own"  # the part of the floor that only a machine knows: its own addresse
 
 
 def load_preset(name: str) -> tuple[str, ...]:
-    return tuple(_load()[name]["allow"])
+    return tuple(load_files()[name]["allow"])
 
 
 def load_floor() -> dict[str, dict[str, list[str]]]:
     """`addresses` and `ports`: the name of each part → its networks or ports."""
-    return _load()[FLOOR]
+    return load_files()[FLOOR]
 
 
 def floor_parts() -> tuple[str, ...]:
@@ -37,7 +38,8 @@ def read_files() -> dict[str, dict[str, dict[str, list[str]]]]:
     return found
 
 
-def _load() -> dict[str, dict[str, dict[str, list[str]]]]:
+@functools.cache
+def load_files() -> dict[str, dict[str, dict[str, list[str]]]]:
     try:
         with open(FROZEN, "rb") as file:
             found: dict[str, dict[str, dict[str, list[str]]]] = marshal.load(file)

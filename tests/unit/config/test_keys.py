@@ -104,6 +104,7 @@ def test_frozen_lists_are_those_of_the_toml(tmp_path: Path, monkeypatch: pytest.
     freeze()
     for module, source in ((defaults, "TOML"), (shipped, "HERE")):
         monkeypatch.setattr(module, source, "/nonexistent")
+    shipped.load_files.cache_clear()
     assert load_defaults("/home/u") == plain
     assert ([shipped.load_preset(name) for name in PRESETS], shipped.load_floor()) == (presets, floor)
     assert [path.stat().st_mode & 0o777 for path in tmp_path.iterdir()] == [0o644, 0o644]
