@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import ipaddress
 
-from agent_sandbox.config.hosts import LAST_PORT, MAPPED, Address, Host, Name, parse_host, parse_port, split_port
+from agent_sandbox.config.hosts import DIGITS, LAST_PORT, MAPPED, Address, Host, Name, parse_host, parse_port, split_port
 from agent_sandbox.config.record import record
 
 TYPE_CHECKING = False
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 ANY = "*"
+RANGE = DIGITS | {"-"}
 
 
 @record
@@ -112,7 +113,7 @@ def _each_matches(pattern: tuple[str, ...], labels: list[str]) -> bool:
 def _parse(text: str) -> Destination:
     if text == ANY:
         return Destination()
-    if text.isascii() and text.replace("-", "", 1).isdecimal():
+    if text and RANGE.issuperset(text):
         first, last = _ports(text)
         return Destination(first=first, last=last)
     host, port = split_port(text)
