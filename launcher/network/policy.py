@@ -104,10 +104,22 @@ def _by_lists(rules: Rules, host: Host, port: int, forms: tuple[IP, ...]) -> Ver
 
 
 def _decisive(fitting: list[Rule], rank: Rank) -> Rule | None:
-    """The rank's most specific entry; of several that are not within one another, one that blocks."""
-    mine = [rule for rule in fitting if rule.rank is rank]
-    first = [rule for rule in mine if not any(_is_narrower(other.entry, rule.entry) for other in mine)]
-    return next((rule for rule in first if rule.key == BLOCK), first[0] if first else None)
+    """The rank's most specific entry: a block, unless an allow lies within each block.
+
+    Never compared are blocks with blocks: an agent can write ten thousand of them into its project's file.
+    """
+    blocks, allows = ([rule for rule in fitting if rule.rank is rank and rule.key == key] for key in (BLOCK, ALLOW))
+    standing = [block for block in blocks if not any(_is_narrower(allow.entry, block.entry) for allow in allows)]
+    return _narrowest(standing) or _narrowest(allows)
+
+
+def _narrowest(rules: list[Rule]) -> Rule | None:
+    """One that no other lies within: each next one is narrower than all that it took the place of."""
+    found = rules[0] if rules else None
+    for rule in rules:
+        if found and _is_narrower(rule.entry, found.entry):
+            found = rule
+    return found
 
 
 def _is_narrower(one: Destination, other: Destination) -> bool:

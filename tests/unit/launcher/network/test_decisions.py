@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from agent_sandbox.config.record import replace
 from tests.unit.launcher.network import page
 from tests.unit.launcher.network.table import Decisions, answer, read_table
 
@@ -25,3 +26,10 @@ def test_the_table_is_long_enough_to_mean_something() -> None:
 
 def test_the_page_shows_the_table_as_it_is() -> None:
     assert page.written() == page.tables(CASES), "`make docs` writes it"
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.says)
+def test_the_order_of_entries_decides_nothing(case: Decisions) -> None:
+    rules = case.rules()
+    turned = replace(rules, lists=rules.lists[::-1])
+    assert [answer(turned, row.question)[0] for row in case.rows] == [row.answer[0] for row in case.rows]
