@@ -50,6 +50,7 @@ bench: .venv/ready  ## what a launch costs
 
 docs: .venv/ready  ## write the generated pages (docs/backends.md from a run: as root)
 	$(BIN)/python -m agent_sandbox.config.reference
+	$(BIN)/python -m tests.unit.launcher.network.page
 	$(BIN)/python -m tests.jail.page
 
 filters: .venv/ready  ## compile the seccomp filters

@@ -35,6 +35,7 @@ FREEZE = (
     "import runpy, sys; sys.path.insert(0, sys.argv[1]); "
     "runpy.run_module('agent_sandbox.config.freeze', run_name='__main__')"
 )
+LIBRARIES = {"tomlkit": "`agent-sandbox config set`", "idna": "naming hosts beyond ASCII (their xn-- form does)"}
 NOTE_CHANGE = "from bootstrap.clone import note_change\n\nnote_change(sys.argv.pop(1), sys.argv.pop(1))\n"
 
 
@@ -68,7 +69,7 @@ def refuse(problem: str) -> int:
 def renew(data: Path, home: Path) -> None:
     copy = install(data)
     say(f"installed {CLONE} in {copy}")
-    add_tomlkit(copy)
+    add_libraries(copy)
     link_command(copy, home)
 
 
@@ -235,26 +236,27 @@ def write_record(record: Path, content: str, newest: int) -> None:
         file.replace(record)
 
 
-def add_tomlkit(copy: Path) -> None:
-    """The one library that is not Python's own and used at run time, by `config set`. Starting does without."""
-    if (copy / "lib/tomlkit").exists():
-        return
-    try:
-        with new_directory(copy.parent) as new:
-            fetch_tomlkit(new)
-            compile_all(new / "tomlkit")
-            (new / "tomlkit").rename(copy / "lib/tomlkit")
-    except (OSError, Failure) as problem:
-        say(f"everything works but `agent-sandbox config set`, which needs tomlkit: {problem}")
+def add_libraries(copy: Path) -> None:
+    """What is not Python's own and used at run time, though not by a launch."""
+    for name, use in LIBRARIES.items():
+        if (copy / "lib" / name).exists():
+            continue
+        try:
+            with new_directory(copy.parent) as new:
+                fetch(name, new)
+                compile_all(new / name)
+                (new / name).rename(copy / "lib" / name)
+        except (OSError, Failure) as problem:
+            say(f"everything works but {use}, which needs {name}: {problem}")
 
 
-def fetch_tomlkit(target: Path) -> None:
-    known = importlib.util.find_spec("tomlkit")
+def fetch(name: str, target: Path) -> None:
+    known = importlib.util.find_spec(name)
     if known and known.origin:
-        shutil.copytree(Path(known.origin).parent, target / "tomlkit", ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(Path(known.origin).parent, target / name, ignore=shutil.ignore_patterns("__pycache__"))
         return
     pip = [sys.executable, "-I", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"]
-    run("pip install tomlkit", [*pip, "--no-compile", "--target", str(target), "tomlkit"], 30)
+    run(f"pip install {name}", [*pip, "--no-compile", "--target", str(target), name], 30)
 
 
 def link_command(copy: Path, home: Path) -> None:

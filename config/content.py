@@ -120,7 +120,7 @@ def _value(key: Key, said: object, source: Source, rank: Rank) -> Value:
         checked = kinds.check(key, said)
         if not key.listed:
             return Value(rank=rank, layer=source.name, scalar=checked)  # type: ignore[arg-type]
-        pairs = list(_entries(key, checked, source))
+        pairs = list(_entries(key, checked, said, source))
     except ValueError as error:
         where = f"defaults.{key.name}" if source.rank is not rank else key.name
         raise source.error(where, str(error)) from None
@@ -128,13 +128,13 @@ def _value(key: Key, said: object, source: Source, rank: Rank) -> Value:
     return Value(rank=rank, layer=source.name, entries=tuple(entries))
 
 
-def _entries(key: Key, checked: Checked, source: Source) -> Iterator[tuple[str, str]]:
+def _entries(key: Key, checked: Checked, said: object, source: Source) -> Iterator[tuple[str, str]]:
     """Each entry's value, and what was written for it where that is something else."""
     if isinstance(checked, dict):
         yield from ((f"{name}={text}", name) for name, text in checked.items())
-    elif isinstance(checked, tuple):
-        for written in checked:
-            value = _path(key, str(written), source) if key.paths else str(written)
+    elif isinstance(checked, tuple) and isinstance(said, list | tuple):
+        for entry, written in zip(checked, said, strict=True):
+            value = _path(key, str(entry), source) if key.paths else str(entry)
             yield value, "" if value == written else str(written)
 
 

@@ -13,6 +13,7 @@ PROPERTIES = (
     "unix-sockets", "abstract-sockets", "network", "mail", "slurm", "limits", "project-protect", "self-protection",
 )  # fmt: skip
 NETWORKS = ("isolated", "proxied", "filtered", "open")
+PRESETS = ("agents", "packages", "git", "science")
 
 
 @record
@@ -47,7 +48,7 @@ class Key:
         return self.kind in LISTS
 
 
-LISTS = frozenset({"names", "variables", "paths", "within", "table"})  # kinds that hold entries, each with its origin
+LISTS = frozenset({"names", "variables", "paths", "within", "table", "hosts", "openings"})  # kinds that hold entries, each with its origin
 
 
 def _flag(name: str, rule: str, help: str, *, default: bool, strict: bool = True) -> Key:
@@ -132,12 +133,14 @@ def _network() -> tuple[Key, ...]:
         _choice("network.mode", "strictest", "filtered", NETWORKS, "how much of the network is there inside"),
         _choice("network.fallback", "strictest", "stricter", ("refuse", "stricter", "weaker"),
                 "what to do where the mode cannot be had", admin_values=("weaker",)),
-        _make(block, "names", "union", "hosts, networks and ports that cannot be reached", unready="refuses"),
-        _make("network.allow", "names", "vetoed", "hosts, networks and ports that can", veto=block, unready="refuses"),
+        _make(block, "hosts", "union", "hosts, networks and ports that cannot be reached", unready="refuses"),
+        _make("network.allow", "hosts", "vetoed", "hosts, networks and ports that can", veto=block, unready="refuses"),
         _choice("network.default", "strictest", "allow", ("deny", "allow"), "what holds for hosts on no list",
                 unready="refuses"),
-        _make("network.presets", "names", "narrow", "shipped allow lists to use; unset: all", unready="refuses"),
-        _make("network.floor_open", "names", "admin", "private networks and ports to open", unready="holds"),
+        _make("network.presets", "names", "narrow", "shipped allow lists to use; unset: all", choices=PRESETS,
+              unready="refuses"),
+        _make("network.floor_open", "openings", "admin", "parts of the floor to open: a part's name, a network, a host, a port",
+              unready="holds"),
         _make("network.upstream_proxy", "text", "last", "the site's proxy, as host:port", default="", unready="holds"),
         _make("network.no_proxy", "names", "last", "hosts to reach without the site's proxy", unready="holds"),
         _make("network.inject", "tables", "last", "credentials that the proxy adds for a host", unready="refuses"),

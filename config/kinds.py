@@ -89,6 +89,38 @@ def within(key: Key, value: object) -> tuple[str, ...]:
     return tuple(paths.inside(entry) for entry in _strings(value))
 
 
+def hosts(key: Key, value: object) -> tuple[str, ...]:
+    return tuple([destination(entry) for entry in _strings(value)])
+
+
+def openings(key: Key, value: object) -> tuple[str, ...]:
+    """What opens the floor is named: a part of it, or a destination that is not everything and no bare word."""
+    from agent_sandbox.config.shipped import floor_parts
+
+    parts = floor_parts()
+    return tuple([entry if entry in parts else _opening(entry, parts) for entry in _strings(value)])
+
+
+def _opening(entry: str, parts: tuple[str, ...]) -> str:
+    from agent_sandbox.config.destinations import parse_destination
+
+    text = destination(entry)
+    opened = parse_destination(text)
+    if text == "*" or (len(opened.labels) == 1 and not opened.names_port):
+        raise ValueError(f"holds {_shown(entry)}, which is neither a part of the floor ({', '.join(parts)}) nor a network, port or full name")
+    return text
+
+
+def destination(entry: str) -> str:
+    """In its one spelling. Imported when a list has an entry: most launches have none."""
+    from agent_sandbox.config.destinations import parse_destination
+
+    try:
+        return parse_destination(entry).text()
+    except ValueError as error:
+        raise ValueError(f"holds {_shown(entry)}: {error}") from None
+
+
 def table(key: Key, value: object) -> dict[str, str]:
     return _string_table(value, _check_plain_variable)
 
@@ -102,6 +134,7 @@ def tables(key: Key, value: object) -> tuple[dict[str, str], ...]:
 CHECKS: dict[str, Callable[[Key, object], Checked]] = {
     "flag": flag, "choice": choice, "number": number, "size": size, "duration": duration, "text": text,
     "names": names, "variables": variables, "paths": path_list, "within": within, "table": table, "tables": tables,
+    "hosts": hosts, "openings": openings,
 }  # fmt: skip
 
 

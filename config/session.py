@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from agent_sandbox.config.settings import Settings
 
 SESSION = "session"
+OPENING = frozenset({"network.floor_open"})  # where silence is the strictest: only the admin of the machine itself can open it
 
 
 def from_data(data: object) -> tuple[Layer, Layer]:
@@ -44,7 +45,7 @@ def load_session(where: Where, data: object) -> Settings:
     forced, rest = from_data(data)
     vetoes = {key.veto for key in KEYS.values()}
     # A list that permits, such as slurm.partitions, would widen this admin's by adding to it; one that denies may add.
-    kept = {name: value for name, value in forced.values.items() if name in vetoes or name not in decided}
+    kept = {name: value for name, value in forced.values.items() if name in vetoes or name not in decided | OPENING}
     return merge([load_defaults(where.home), replace(forced, values=kept), *admin, rest])
 
 

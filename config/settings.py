@@ -148,7 +148,9 @@ class Settings:
             return False
         if key.rule == "narrow":
             return self.is_set(key.name)
-        return bool(held.entries) or (held.scalar in key.needs if key.needs else held.scalar not in (key.default, ()))
+        if key.listed:
+            return any(entry.layer != DEFAULT_LAYER for entry in held.entries)  # a shipped list asks for nothing
+        return held.scalar in key.needs if key.needs else held.scalar not in (key.default, ())
 
     def _scalar(self, key: str, *kinds: str) -> Scalar:
         assert KEYS[key].kind in kinds, f"{key} is a {KEYS[key].kind}"

@@ -51,6 +51,7 @@ def describe_kind(key: Key) -> str:
     return {
         "flag": "true | false", "number": "number", "size": 'size ("4G")', "duration": 'time ("2h")', "text": "text",
         "names": "list of names", "variables": "list of variables", "paths": "list of paths",
+        "hosts": "list of hosts, networks and ports", "openings": "list of networks, hosts, ports and parts of the floor",
         "within": "list of paths in the project", "table": "table of texts", "tables": "list of tables",
     }[key.kind]  # fmt: skip
 

@@ -14,7 +14,8 @@ HEAD = """\
 # Paths are relative to your home. Lists add to the shipped ones. Choices are written strictest first.
 """
 EXAMPLES = {
-    "names": '["name"]', "variables": '["MY_NAME", "MY_*"]', "paths": '["~/some/place"]', "within": '["some/place"]',
+    "names": '["name"]', "hosts": '["*.example.org", "10.0.0.0/8:443"]', "openings": '["10.0.0.0/8"]',
+    "variables": '["MY_NAME", "MY_*"]', "paths": '["~/some/place"]', "within": '["some/place"]',
     "table": '{ NAME = "text" }', "tables": "[]", "number": "100", "size": '"4G"', "duration": '"2h"', "text": '""',
 }  # fmt: skip
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from agent_sandbox.config.keys import KEYS
 from agent_sandbox.config.kinds import shown
+from agent_sandbox.config.settings import DEFAULT_LAYER
 from agent_sandbox.launcher.jsonline import dumps
 from agent_sandbox.launcher.policy import Access
 from agent_sandbox.launcher.view import Carving, Kind, is_below
@@ -21,14 +22,15 @@ if TYPE_CHECKING:
 
 SHOWN = (Kind.BIND, Kind.SCRATCH, Kind.DEVICE, Kind.FILE, Kind.DEV, Kind.PROC)
 CARVED = {Carving.READ: "read", Carving.WRITE: "write"}
-TOLD = ("flag", "choice", "number", "size", "duration", "names", "variables")  # kinds whose values name no path
+NETWORK = ("network.block", "network.allow", "network.floor_open")
+TOLD = ("flag", "choice", "number", "size", "duration", "names", "variables", "hosts", "openings")  # kinds whose values name no path
 
 
 def summarise(policy: Policy, settings: Settings, backend: str, gaps: tuple[Gap, ...]) -> str:
     environment = policy.environment
     return dumps({
         "version": 1, "backend": backend, "project": policy.project, "home": policy.home_mode,
-        "network": {"mode": policy.network.mode, "asked": policy.network.asked, "why": policy.network.why},
+        "network": {"mode": policy.network.mode, "asked": policy.network.asked, "why": policy.network.why, "lists": _lists(settings)},
         "seccomp": {"mode": policy.syscalls.mode, "nested": policy.syscalls.nested, "deny": policy.syscalls.deny},
         "removed": dict(environment.removed), "changed": dict(environment.changed), "set": environment.renamed,
         "settings": _settings(settings), "gaps": [gap.line() for gap in gaps], "paths": _paths(policy),
@@ -43,6 +45,12 @@ def _settings(settings: Settings) -> dict[str, Plain]:
         for name, value in held.items()
         if settings.is_set(name)
     }
+
+
+def _lists(settings: Settings) -> list[Plain]:
+    """Key, rank, entry, who set it; of the shipped ones the copy of the package inside knows."""
+    said = [entry for key in NETWORK for entry in settings.entries(key) if entry.layer != DEFAULT_LAYER]
+    return [[entry.key, int(entry.rank), entry.value, entry.rank.name.lower()] for entry in said]
 
 
 def right_at(mount: Mount, view: View) -> str:

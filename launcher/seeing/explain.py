@@ -1,4 +1,4 @@
-"""`agent-sandbox explain …`: verdict, rule and origin of a key, path, variable or system call, by what decides it; and of a whole
+"""`agent-sandbox explain …`: verdict, rule and origin of a key, path, variable, system call or host, by what decides it; and of a whole
 command line, such as sbatch's, by the side that would carry it out.
 
 Inside a jail the answer comes from the page that the launch left there.
@@ -19,6 +19,7 @@ from agent_sandbox.launcher.probe import printable
 from agent_sandbox.launcher.resolve.network import resolve_network
 from agent_sandbox.launcher.seeing.answer import Answer, put_answer
 from agent_sandbox.launcher.seeing.calls import explain_call
+from agent_sandbox.launcher.seeing.hosts import explain_host
 from agent_sandbox.launcher.seeing.output import take_json
 from agent_sandbox.launcher.seeing.paths import explain_path
 from agent_sandbox.launcher.seeing.variables import explain_variable
@@ -27,7 +28,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from agent_sandbox.launcher.cli import Request
 
-USAGE = "agent-sandbox [OPTIONS] explain [--json] KEY | path P | env NAME | syscall NAME | sbatch ARGUMENTS…"
+USAGE = "agent-sandbox [OPTIONS] explain [--json] KEY | path P | env NAME | syscall NAME | host NAME[:PORT] | sbatch ARGUMENTS…"
 RULES = {
     "union": "entries add up; none that a higher rank set can go",
     "strictest": "a lower rank may equal or harden",
@@ -107,4 +108,4 @@ def _explain_call(name: str, case: Case) -> Answer:
     return explain_call(name, syscalls, case.host.machine, settings.origin)
 
 
-EXPLAINED = {"key": explain_key, "path": explain_path, "env": explain_variable, "syscall": _explain_call}
+EXPLAINED = {"key": explain_key, "path": explain_path, "env": explain_variable, "syscall": _explain_call, "host": explain_host}

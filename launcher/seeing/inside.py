@@ -31,7 +31,7 @@ SESSION = "this session"
 
 def explain_inside(kind: str, subject: str) -> Answer:
     page = read_page()
-    return {"key": _key, "path": _path, "env": _variable, "syscall": _call}[kind](subject, page)
+    return {"key": _key, "path": _path, "env": _variable, "syscall": _call, "host": _host}[kind](subject, page)
 
 
 def read_page() -> dict[str, Any]:
@@ -83,6 +83,18 @@ def _variable(name: str, page: dict[str, Any]) -> Answer:
     elif name in page["changed"]:
         verdict, rule = "kept, cleaned", f"environment.strip_passwords takes out {page['changed'][name]}"
     return Answer(subject=f"env {name}", verdict=verdict, rule=rule, origin=SESSION)
+
+
+def _host(target: str, page: dict[str, Any]) -> Answer:
+    from agent_sandbox.launcher.network.rules import make_rules
+    from agent_sandbox.launcher.seeing.hosts import answer_about
+
+    said = page["settings"]
+    shipped = [("network.block", 0, entry, "default") for entry in load_lists()["network.block"]]
+    default, rank = said.get("network.default", (KEYS["network.default"].default, "default"))
+    presets = said["network.presets"][0] if "network.presets" in said else None
+    rules = make_rules([*shipped, *page["network"]["lists"]], default, rank, presets=presets)
+    return answer_about(target, rules, page["network"]["mode"])
 
 
 def _call(name: str, page: dict[str, Any]) -> Answer:

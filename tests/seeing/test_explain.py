@@ -146,6 +146,31 @@ def test_the_network_mode_that_is_delivered_is_named(jail: Jail) -> None:
     assert "inside it is isolated" in str(told["notes"])
 
 
+def test_a_host_has_its_verdict_rule_line_and_what_enforces_it(jail: Jail) -> None:
+    path = jail.configure("[network]\nblock = [\n  '*.Example.org',\n  '22',\n]\nallow = ['www.example.org']\n")
+    enforced = "enforced by network isolated: nothing is reachable, whatever the lists say"
+    hosts = ("a.example.org", "www.example.org:443", "WWW.example.org.:22", "pastebin.com", "127.0.0.1:80")
+    told = {host: answer(jail, "host", host) for host in hosts}
+    assert {host: (one["verdict"], one["rule"], one["origin"]) for host, one in told.items()} == {
+        "a.example.org": ("not reachable (the lists refuse it, too)", "network.block *.example.org", f"{path}:3"),
+        "www.example.org:443": ("not reachable (the lists allow it)", "network.allow www.example.org", f"{path}:6"),
+        "WWW.example.org.:22": ("not reachable (the lists refuse it, too)", "network.block 22", f"{path}:4"),
+        "pastebin.com": ("not reachable (the lists refuse it, too)", "network.block pastebin.com", "default"),
+        "127.0.0.1:80": ("not reachable (the lists refuse it, too)", "floor loopback", "shipped"),
+    }
+    assert all(enforced in str(one["notes"]) for one in told.values())
+    open_ = answer(jail, "host", "a.example.org:443", options=("--network", "open"))
+    assert open_["verdict"] == "reachable, although the lists refuse it"
+    assert "enforced by nothing" in str(open_["notes"])
+
+
+@pytest.mark.parametrize("host", ["0x7f.1", "user@example.org", "example.org:http", "example.org/x"])
+def test_what_is_no_host_is_said_to_be_none(jail: Jail, host: str) -> None:
+    asked = jail.ask("explain", "host", host)
+    assert (asked.code, asked.out) == (125, "")
+    assert "names no host" in asked.err
+
+
 def test_a_list_has_each_entry_with_its_origin(jail: Jail) -> None:
     need_root()
     config = jail.configure("[seccomp]\ndeny = ['chroot']\n")

@@ -56,6 +56,16 @@ def test_variables_are_answered(jail: Jail) -> None:
     assert "hunter2" not in str(told)
 
 
+def test_hosts_are_answered_as_outside(jail: Jail) -> None:
+    jail.configure("[network]\nblock = ['*.example.org']\nallow = ['www.example.org', 'pastebin.com']\ndefault = 'deny'\n")
+    for host in ("a.example.org", "www.example.org", "pastebin.com", "file.io", "pypi.org", "example.com", "10.0.0.1"):
+        told = inside(jail, "host", host)
+        asked = jail.ask("explain", "--json", "host", host)
+        outside = json.loads(asked.out)
+        assert {**told, "origin": ""} == {**outside, "origin": ""}, host
+    assert inside(jail, "host", "a.example.org")["origin"] == "person"
+
+
 def test_keys_and_calls_are_answered(jail: Jail) -> None:
     home = inside(jail, "filesystem.home", options=("--home", "restricted"))
     assert (home["verdict"], home["origin"]) == ("restricted", "person")

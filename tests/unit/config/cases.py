@@ -98,6 +98,8 @@ def values(key: Key) -> st.SearchStrategy[object]:
 def _entries(key: Key) -> tuple[str, ...]:
     if key.kind == "paths":
         return PATHS + PATTERNS if key.globs else PATHS
+    if key.kind == "openings":
+        return ("loopback", "10.0.0.0/8", "25")
     if key.kind == "within":
         return ("a", "a/b", "ab")
     return VARIABLES if key.kind == "variables" else tuple(map(str, key.choices)) or ("x", "y", "z")

@@ -46,7 +46,7 @@ def held(settings: Settings, key: Key) -> Held:
         return None
     if key.kind == "table":
         return settings.table(key.name)
-    if key.kind in ("names", "variables", "paths", "within"):
+    if key.kind in ("names", "variables", "paths", "within", "hosts", "openings"):
         return set(settings.names(key.name))
     if key.kind == "tables":
         return settings.tables(key.name)
@@ -145,7 +145,7 @@ def holds_as_locked(key: Key, settings: Settings, case: Case) -> bool:
 
 
 def same(key: Key, words: list[Held], value: Held) -> bool:
-    if key.kind == "names":
+    if key.kind in ("names", "hosts"):
         return bool(value == {entry for entries in words for entry in entries})
     if key.kind == "tables":
         return bool(value == tuple(words[-1]))

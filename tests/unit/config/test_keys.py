@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from agent_sandbox.config import defaults, kinds, patterns, reference
+from agent_sandbox.config import defaults, kinds, patterns, reference, shipped
 from agent_sandbox.config.defaults import load_defaults, read_lists
 from agent_sandbox.config.freeze import freeze
-from agent_sandbox.config.keys import KEYS, PROPERTIES
+from agent_sandbox.config.keys import KEYS, PRESETS, PROPERTIES
 from agent_sandbox.config.merge import merge
 from agent_sandbox.config.rules import RULES
 
@@ -98,18 +98,20 @@ def test_variables_that_work_needs_are_not(name: str) -> None:
 
 def test_frozen_lists_are_those_of_the_toml(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     plain = load_defaults("/home/u")
-    frozen = tmp_path / "defaults.marshal"
-    for module in (defaults, sys.modules[freeze.__module__]):
-        monkeypatch.setattr(module, "FROZEN", str(frozen))
+    presets, floor = [shipped.load_preset(name) for name in PRESETS], shipped.load_floor()
+    for module in (defaults, shipped):
+        monkeypatch.setattr(module, "FROZEN", f"{tmp_path}/{module.__name__}")
     freeze()
-    monkeypatch.setattr(defaults, "TOML", "/nonexistent")
+    for module, source in ((defaults, "TOML"), (shipped, "HERE")):
+        monkeypatch.setattr(module, source, "/nonexistent")
+    shipped.load_files.cache_clear()
     assert load_defaults("/home/u") == plain
-    assert frozen.stat().st_mode & 0o777 == 0o644
-    assert list(tmp_path.iterdir()) == [frozen]
+    assert ([shipped.load_preset(name) for name in PRESETS], shipped.load_floor()) == (presets, floor)
+    assert [path.stat().st_mode & 0o777 for path in tmp_path.iterdir()] == [0o644, 0o644]
 
 
 def test_a_source_tree_has_no_frozen_lists() -> None:
-    assert not (PACKAGE / "defaults.marshal").exists()
+    assert not list(PACKAGE.rglob("*.marshal"))
 
 
 def test_the_reference_page_is_up_to_date() -> None:

@@ -76,6 +76,14 @@ def test_an_unknown_key_is_named_with_its_line_and_the_nearest_one(world: World,
          "environment.set holds 'A*': write the name of one variable, not a pattern"),
         ("environment.set = { A = 1 }", "environment.set A must be text, not 1"),
         ("environment.set = 'A=1'", "environment.set must be a table of texts, not 'A=1'"),
+        ("network.block = ['.example.org']",
+         "network.block holds '.example.org': each part of a name has 1 to 63 characters; did you mean '*.example.org'?"),
+        ("network.block = ['https://example.org/x']",
+         "network.block holds 'https://example.org/x': a port is a number from 1 to 65535; did you mean 'example.org'?"),
+        ("network.allow = ['10.1.2.3/8']",
+         "network.allow holds '10.1.2.3/8': the address has bits beyond the length of the network; did you mean '10.0.0.0/8'?"),
+        ("network.allow = ['example.org:ssh']", "network.allow holds 'example.org:ssh': a port is a number from 1 to 65535"),
+        ("network.presets = ['gti']", "network.presets holds 'gti', which is none of agents, packages, git, science"),
         ("agents.deny = [' x']", "agents.deny holds ' x', which is not a name"),
         ("network.upstream_proxy = \"a\\nb\"", "network.upstream_proxy must be text on one line, not 'a\\nb'"),
         ("network.inject = [1]", "network.inject must be a table of texts, not 1"),
@@ -120,8 +128,8 @@ def test_what_is_not_utf8_is_refused_with_its_line(world: World) -> None:
 
 def test_dots_in_quotes_are_not_parts_of_a_key(world: World) -> None:
     hosts = ", ".join(f"'{number}.example.org'" for number in range(500))
-    world.user(f"network.block = [{hosts}]\n")
-    assert len(world.load().names("network.block")) == 500
+    world.user(f"network.allow = [{hosts}]\n")
+    assert len(world.load().names("network.allow")) == 500
 
 
 def test_a_list_of_more_entries_than_anybody_needs_is_refused(world: World) -> None:

@@ -115,3 +115,11 @@ def test_data_that_is_not_what_we_send_is_refused(world: World, data: object) ->
 
 def test_shipped_defaults_do_not_travel() -> None:
     assert Case().settle().as_data() == {}
+
+
+def test_what_opens_the_floor_comes_from_this_machines_admin_alone(world: World) -> None:
+    case = Case(admin=({"network.floor_open": ["10.0.0.0/8"]},))
+    assert case.settle().names("network.floor_open") == ("10.0.0.0/8",)
+    assert on_node(world, case).names("network.floor_open") == ()
+    world.admin("network.floor_open = ['10.1.0.0/16']\n")
+    assert on_node(world, case).names("network.floor_open") == ("10.1.0.0/16",)
