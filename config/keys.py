@@ -144,8 +144,7 @@ def _network() -> tuple[Key, ...]:
         _make("network.max_connections", "number", "least", "connections at one time", unready="refuses"),
         _make("network.max_bytes", "size", "least", "bytes sent in one session", unready="refuses"),
         _make("network.max_rate", "size", "least", "bytes sent in one second", unready="refuses"),
-        _choice("mail.stubs", "strictest", "auto", ("on", "auto", "off"), "turn sending mail into a plain refusal",
-                unready="refuses", needs=("on",)),
+        _choice("mail.stubs", "strictest", "auto", ("on", "auto", "off"), "turn sending mail into a plain refusal"),
     )  # fmt: skip
 
 

@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from agent_sandbox.launcher.launch import Case
     from agent_sandbox.launcher.policy import Policy
 
-ATTACHED = (("agent_sandbox.chaperon.attach", "slurm.enabled"),)  # module, and the key that switches it
-
+# The module, the key that switches it, and whether it brings a process along.
+ATTACHED = (("agent_sandbox.chaperon.attach", "slurm.enabled", True), ("agent_sandbox.launcher.mail.attach", "mail.stubs", False))
 
 EXPLAINS = ("agent_sandbox.chaperon.explain",)  # modules that explain commands; each has its NAMES
 
@@ -24,9 +24,9 @@ def find_explainer(name: str) -> ModuleType | None:
     return next((found for module in EXPLAINS if name in (found := import_module(module)).NAMES), None)
 
 
-def attach_helpers(policy: Policy, case: Case, backend: str) -> Policy:
-    for module, switch in ATTACHED:
-        if KEYS[switch].ready and case.settings.text(switch) != "off":
+def attach_helpers(policy: Policy, case: Case, backend: str, *, with_processes: bool = True) -> Policy:
+    for module, switch, has_process in ATTACHED:
+        if KEYS[switch].ready and case.settings.text(switch) != "off" and (with_processes or not has_process):
             from importlib import import_module
 
             policy = import_module(module).attach(policy, case, backend)
