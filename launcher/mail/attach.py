@@ -49,7 +49,8 @@ def find_installed(policy: Policy, case: Case, names: list[str]) -> list[str]:
     disk = case.disk
     places = dict.fromkeys((*PLACES, *case.host.environment.get("PATH", "").split(":")))
     homes = dict.fromkeys(disk.follow(place).real for place in places if place.startswith("/"))
-    there = [f"{home}/{name}" for home in homes if disk.kind(home) for name in names if disk.executable(f"{home}/{name}")]
+    paths = [f"{home}/{name}" for home in homes if disk.kind(home) for name in names]
+    there = filter(disk.executable, paths)
     found = dict.fromkeys(one.real for one in map(disk.follow, there) if one.kind == "file" and _is_mailer(one.real, names))
     return [path for path in found if _is_shown(path, policy)]
 
