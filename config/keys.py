@@ -32,7 +32,6 @@ class Key:
     globs: bool = False  # paths may hold * ? [
     real: bool = False  # paths are compared, and kept, with their symbolic links resolved
     unready: str = ""  # the part that uses it is not built: "holds" (harmless so far) or "refuses" (a launch must stop)
-    needs: tuple[str, ...] = ()  # "refuses" holds for these values only
 
     @property
     def ready(self) -> bool:

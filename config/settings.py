@@ -148,7 +148,7 @@ class Settings:
             return False
         if key.rule == "narrow":
             return self.is_set(key.name)
-        return bool(held.entries) or (held.scalar in key.needs if key.needs else held.scalar not in (key.default, ()))
+        return bool(held.entries) or held.scalar not in (key.default, ())
 
     def _scalar(self, key: str, *kinds: str) -> Scalar:
         assert KEYS[key].kind in kinds, f"{key} is a {KEYS[key].kind}"

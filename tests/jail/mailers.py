@@ -32,7 +32,9 @@ exec "$@"
 class Machine:
     jail: Jail
 
-    def inside(self, *command: str, options: Sequence[str] = (), admin: Mapping[str, str] | None = None, env: Mapping[str, str] | None = None) -> Result:
+    def inside(
+        self, *command: str, options: Sequence[str] = (), admin: Mapping[str, str] | None = None, env: Mapping[str, str] | None = None
+    ) -> Result:
         with self.jail.argv("--quiet", *options, "--", *command, admin=admin or {}) as argv:
             return self._run(argv, env)
 
