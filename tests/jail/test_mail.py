@@ -120,7 +120,7 @@ held = subprocess.Popen(["mail", "-t"], stdin=subprocess.PIPE, stderr=subprocess
 print(held.wait(20))
 print(subprocess.run("yes | sendmail -t 2> told; cat told | wc -l", shell=True, stdout=subprocess.PIPE, text=True).stdout.strip())
 print(subprocess.run("mutt 2>&-", shell=True, stdout=subprocess.PIPE).returncode)
-print(subprocess.run("{ mutt; echo $? > code; } 2>&1 | true; sleep 0.1; cat code", shell=True, stdout=subprocess.PIPE, text=True).stdout.strip())
+print(subprocess.run("{ mutt; echo $? > code; } 2>&1 | true; cat code", shell=True, stdout=subprocess.PIPE, text=True).stdout.strip())
 """
     assert jail.run("/usr/bin/python3", "-c", script).out == "77\n4\n77\n77\n"
 
