@@ -33,7 +33,7 @@ for name, now in marks:
 
 def bare_bwrap():
     """The plan's own bwrap without us: same mounts, same filter, no stage, nothing around it."""
-    plan = decide(open_case(parse(["--", "true"]))).plan
+    plan = decide(open_case(parse(["--", "true"])), in_session=False).plan
     options = list(plan.options)
     place = options.index("--json-status-fd")
     del options[place : place + 2]
@@ -77,7 +77,7 @@ def bare_firejail():
     """The plan's own firejail without us: the same profile, no stage inside."""
     from agent_sandbox.launcher.firejail import other_entries, profile
 
-    plan = decide(open_case(parse(["--backend", "firejail", "--", "true"]))).plan
+    plan = decide(open_case(parse(["--backend", "firejail", "--", "true"])), in_session=False).plan
     name = f"{os.path.expanduser('~')}/.bench-profile"
     with open(name, "w") as file:
         file.writelines(f"{line}\n" for line in profile(plan, tuple(other_entries(plan.inner.shown))))

@@ -12,7 +12,9 @@ from agent_sandbox.config.errors import UserError
 from agent_sandbox.config.record import replace
 from agent_sandbox.launcher import session as sessions
 from agent_sandbox.launcher.policy import Access, Helper
-from agent_sandbox.launcher.view import Kind, Mount, View, in_order
+from agent_sandbox.launcher.resolve.network import may_send_mail
+from agent_sandbox.launcher.stubs import OURS, link_to, place_of_stubs, stand_in, with_stubs
+from agent_sandbox.launcher.view import Kind, Mount
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,8 +23,7 @@ if TYPE_CHECKING:
     from agent_sandbox.launcher.launch import Case
     from agent_sandbox.launcher.policy import Policy
 
-STUBS, STUB, CODE, FIFOS = "stubs", "slurm", "slurm.code", "slurm"
-OURS = "agent-sandbox"
+STUB, CODE, FIFOS = "slurm", "slurm.code", "slurm"
 
 
 def attach(policy: Policy, case: Case, backend: str) -> Policy:
@@ -39,14 +40,7 @@ def attach(policy: Policy, case: Case, backend: str) -> Policy:
         module="agent_sandbox.chaperon.main", orders=pack(orders_for(policy, case, programs, place)), place=place, door=f"{place}/ask",
         line="Slurm jobs run in the same jail",
     )  # fmt: skip
-    stubs = f"{policy.rooms.own}/{STUBS}"
-    mounts = {mount.path: mount for mount in policy.view.mounts}
-    mounts |= {mount.path: mount for mount in _mounts(policy, case, backend, programs, place, stubs)}
-    values = {**policy.environment.values, "PATH": f"{stubs}:{policy.environment.values['PATH']}"}
-    return replace(
-        policy, view=View(mounts=in_order(list(mounts.values()))), helpers=(*policy.helpers, helper),
-        environment=replace(policy.environment, values=values),
-    )  # fmt: skip
+    return replace(with_stubs(policy, _mounts(policy, case, backend, programs, place)), helpers=(*policy.helpers, helper))
 
 
 def orders_for(policy: Policy, case: Case, programs: str, place: str) -> Orders:
@@ -57,20 +51,17 @@ def orders_for(policy: Policy, case: Case, programs: str, place: str) -> Orders:
         session=sessions.id_of(case.session), fifos=place, state=case.places.state, project=policy.project, project_id="",
         user=host.user, uid=host.uid, home=host.home, entry=host.entry, python=host.python, library=host.package.rpartition("/")[0],
         programs=programs, slurm_conf=settings.text("slurm.conf") or started_with(case).get("SLURM_CONF", ""),
-        settings=settings.as_data(), caps=caps_of(settings), scope=settings.text("slurm.scope"), mail=settings.text("mail.stubs") == "off",
-        log=open_audit(settings, case.places, host).log,
+        settings=settings.as_data(), caps=caps_of(settings), scope=settings.text("slurm.scope"),
+        mail=may_send_mail(settings.text("mail.stubs"), policy.network), log=open_audit(settings, case.places, host).log,
     )  # fmt: skip
 
 
-def _mounts(policy: Policy, case: Case, backend: str, programs: str, place: str, stubs: str) -> Iterator[Mount]:
+def _mounts(policy: Policy, case: Case, backend: str, programs: str, place: str) -> Iterator[Mount]:
+    stubs = place_of_stubs(policy)
     inside = f"{policy.rooms.own}/{FIFOS}" if backend == "bwrap" else place  # not in /tmp, which people empty
     yield Mount(path=inside, source=place, kind=Kind.BIND, access=Access.WRITE, movable=True, origin=OURS)
     content = stub_file(case.host.python, f"{stubs}/{CODE}", inside)
     yield Mount(path=f"{stubs}/{CODE}", kind=Kind.FILE, content=stub_code(), origin=OURS)
     yield Mount(path=f"{stubs}/{STUB}", kind=Kind.FILE, content=content, executable=True, origin=OURS)
-    yield from (Mount(path=f"{stubs}/{name}", kind=Kind.LINK, target=STUB, origin=OURS) for name in NAMES)
-    for real in real_programs(policy, case, programs):
-        if backend == "bwrap":
-            yield Mount(path=real, kind=Kind.FILE, content=content, executable=True, origin=OURS)
-        else:
-            yield Mount(path=real, kind=Kind.MASK, origin=OURS)
+    yield from (link_to(stubs, name, STUB) for name in NAMES)
+    yield from (stand_in(real, content, backend) for real in real_programs(policy, case, programs))

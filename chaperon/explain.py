@@ -22,6 +22,8 @@ from agent_sandbox.config.errors import UserError
 from agent_sandbox.config.keys import KEYS
 from agent_sandbox.config.record import record
 from agent_sandbox.launcher.own import summary_path
+from agent_sandbox.launcher.policy import Network
+from agent_sandbox.launcher.resolve.network import may_send_mail
 from agent_sandbox.launcher.seeing.child import in_child
 from agent_sandbox.launcher.seeing.output import put, put_json, put_table
 
@@ -87,12 +89,14 @@ def _outside(request: Request) -> Site:
 
     case = open_case(request)
     settings, host = case.settings, case.host
-    programs = find_programs(policy_for(case, Bwrap()), case)
+    policy = policy_for(case, Bwrap())
+    programs = find_programs(policy, case)
     conf = settings.text("slurm.conf") or host.environment.get("SLURM_CONF", "")
     environment = {"PATH": PATH, **({"SLURM_CONF": conf} if conf else {})}
     return Site(
-        caps=caps_of(settings), project=case.project.real, user=host.user, mail=settings.text("mail.stubs") == "off",
-        scope=settings.text("slurm.scope"), enabled=settings.text("slurm.enabled"), logs=f"{case.places.state}/jobs/SESSION",
+        caps=caps_of(settings), project=case.project.real, user=host.user,
+        mail=may_send_mail(settings.text("mail.stubs"), policy.network), scope=settings.text("slurm.scope"),
+        enabled=settings.text("slurm.enabled"), logs=f"{case.places.state}/jobs/SESSION",
         program=f"{programs}/sbatch" if programs else "", environment=environment, origin=settings.origin,
     )  # fmt: skip
 
@@ -104,11 +108,11 @@ def _inside() -> Site:
     from agent_sandbox.launcher.seeing.inside import read_page
 
     page = read_page()
-    said = page["settings"]
+    said, network = page["settings"], Network(mode=page["network"]["mode"], asked=page["network"]["asked"])
     return Site(
-        caps=caps_in(said), project=page["project"], user=_user(), mail=_choice(said, "mail.stubs") == "off", scope=_choice(said, "slurm.scope"),
-        enabled=_choice(said, "slurm.enabled"), logs="/…/jobs/SESSION", program=which("sbatch") or "", environment=dict(os.environ),
-        origin=lambda key: said.get(key, ("", "default"))[1],
+        caps=caps_in(said), project=page["project"], user=_user(), scope=_choice(said, "slurm.scope"),
+        mail=may_send_mail(_choice(said, "mail.stubs"), network), enabled=_choice(said, "slurm.enabled"),
+        logs="/…/jobs/SESSION", program=which("sbatch") or "", environment=dict(os.environ), origin=lambda key: said.get(key, ("", "default"))[1],
     )  # fmt: skip
 
 

@@ -33,7 +33,6 @@ class Key:
     globs: bool = False  # paths may hold * ? [
     real: bool = False  # paths are compared, and kept, with their symbolic links resolved
     unready: str = ""  # the part that uses it is not built: "holds" (harmless so far) or "refuses" (a launch must stop)
-    needs: tuple[str, ...] = ()  # "refuses" holds for these values only
 
     @property
     def ready(self) -> bool:
@@ -148,8 +147,7 @@ def _network() -> tuple[Key, ...]:
         _make("network.max_connections", "number", "least", "connections at one time", unready="refuses"),
         _make("network.max_bytes", "size", "least", "bytes sent in one session", unready="refuses"),
         _make("network.max_rate", "size", "least", "bytes sent in one second", unready="refuses"),
-        _choice("mail.stubs", "strictest", "auto", ("on", "auto", "off"), "turn sending mail into a plain refusal",
-                unready="refuses", needs=("on",)),
+        _choice("mail.stubs", "strictest", "auto", ("on", "auto", "off"), "turn sending mail into a plain refusal"),
     )  # fmt: skip
 
 

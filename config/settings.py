@@ -150,7 +150,7 @@ class Settings:
             return self.is_set(key.name)
         if key.listed:
             return any(entry.layer != DEFAULT_LAYER for entry in held.entries)  # a shipped list asks for nothing
-        return held.scalar in key.needs if key.needs else held.scalar not in (key.default, ())
+        return held.scalar not in (key.default, ())
 
     def _scalar(self, key: str, *kinds: str) -> Scalar:
         assert KEYS[key].kind in kinds, f"{key} is a {KEYS[key].kind}"

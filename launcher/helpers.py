@@ -12,9 +12,12 @@ if TYPE_CHECKING:
     from agent_sandbox.launcher.launch import Case
     from agent_sandbox.launcher.policy import Policy
 
-# Module, and the key that switches it: by not being off, or by having entries.
-ATTACHED = (("agent_sandbox.launcher.trust.attach", "network.ca_bundle"), ("agent_sandbox.chaperon.attach", "slurm.enabled"))
-
+# The module, the key that switches it (by not being off, or by having entries), and whether it goes with a session alone: what is
+# pasted from a --dry-run has none.
+ATTACHED = (
+    ("agent_sandbox.launcher.trust.attach", "network.ca_bundle", True), ("agent_sandbox.chaperon.attach", "slurm.enabled", True),
+    ("agent_sandbox.launcher.mail.attach", "mail.stubs", False),
+)  # fmt: skip
 
 EXPLAINS = ("agent_sandbox.chaperon.explain",)  # modules that explain commands; each has its NAMES
 
@@ -26,9 +29,9 @@ def find_explainer(name: str) -> ModuleType | None:
     return next((found for module in EXPLAINS if name in (found := import_module(module)).NAMES), None)
 
 
-def attach_helpers(policy: Policy, case: Case, backend: str) -> Policy:
-    for module, switch in ATTACHED:
-        if KEYS[switch].ready and _is_on(switch, case.settings):
+def attach_helpers(policy: Policy, case: Case, backend: str, *, in_session: bool = True) -> Policy:
+    for module, switch, goes_with_session in ATTACHED:
+        if KEYS[switch].ready and _is_on(switch, case.settings) and (in_session or not goes_with_session):
             from importlib import import_module
 
             policy = import_module(module).attach(policy, case, backend)

@@ -99,7 +99,7 @@ def open_case(request: Request, guard: Guard | None = None) -> Case:
     return Case(request=request, host=host, disk=disk, places=places, project=project, settings=settings, session=sessions.new_name())
 
 
-def decide(case: Case, guard: Guard | None = None, *, has_helpers: bool = True) -> Decision:
+def decide(case: Case, guard: Guard | None = None, *, in_session: bool = True) -> Decision:
     kernel = Kernel(case.host, guard)
     chosen = choose_for(case, kernel, remember=guard is not None)
     host = kernel.host()
@@ -108,7 +108,7 @@ def decide(case: Case, guard: Guard | None = None, *, has_helpers: bool = True) 
     command = case.request.command or (case.host.shell,)
     check_command(command, policy, case.disk)
     check_size(command, policy)
-    policy = attach_helpers(policy, case, backend.name) if has_helpers else policy
+    policy = attach_helpers(policy, case, backend.name, in_session=in_session)
     policy = with_summary(policy, case, backend.name, gaps)
     policy = case.finish(policy) if case.finish else policy
     plan = backend.plan(policy, host, command)

@@ -12,7 +12,7 @@ import resource
 import signal
 
 from agent_sandbox.launcher import syscalls
-from agent_sandbox.launcher.view import SHELF, Carving
+from agent_sandbox.launcher.view import SHELF, Carving, way_to
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def become(plan: Plan, status: int, environment: dict[str, str], ready: Callable
     make_carves(plan.stage.carves)
     shelf = Shelf()
     shelved = hold_grants(plan.stage.held, shelf)
-    covered = cover_files(plan, shelf)
+    covered = cover_files(plan, shelf, shelved)
     set_limits(plan.stage.limits)
     if plan.stage.scope_abstract_sockets or plan.stage.scope_signals:
         syscalls.prctl(syscalls.PR_SET_NO_NEW_PRIVS, 1)
@@ -162,9 +162,10 @@ def hold_grants(held: Sequence[Held], shelf: Shelf) -> dict[int, str]:
         raise StageError(f"the grants cannot be held: {error.strerror}")
 
 
-def cover_files(plan: Plan, shelf: Shelf) -> frozenset[int]:
+def cover_files(plan: Plan, shelf: Shelf, shelved: dict[int, str]) -> frozenset[int]:
     """Files of ours over the host's, which bwrap's bind of the directory carries along: the options that are done with."""
     contents = {one.label: one.content for one in plan.data}
+    moved = {plan.options[word + 1]: place for word, place in shelved.items()}  # bwrap binds these from the shelf
     sources: dict[tuple[bytes, bool], int] = {}  # many programs are one and the same
     top = os.open("/", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     done = []
@@ -173,13 +174,18 @@ def cover_files(plan: Plan, shelf: Shelf) -> frozenset[int]:
             kind = contents[cover.path], cover.executable
             if kind not in sources:
                 sources[kind] = _lay_out(*kind, f"cover-{len(sources)}", shelf.handle())
-            if _cover(cover.path, sources[kind], top):
+            if _cover(_on_shelf(cover.path, moved), sources[kind], top):
                 done.append(cover.word)
         for handle in (top, *sources.values()):
             os.close(handle)
     except OSError as error:
         raise StageError(f"files of the system cannot be covered: {error.strerror}")
     return frozenset(word + more for word in done for more in range(COVER_WORDS))
+
+
+def _on_shelf(path: str, moved: dict[str, str]) -> str:
+    above = next((one for one in way_to(path) if one in moved), "")
+    return moved[above] + path[len(above) :] if above else path
 
 
 def _lay_out(content: bytes, executable: bool, name: str, shelf: int) -> int:

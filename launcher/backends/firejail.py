@@ -75,9 +75,10 @@ def _words(host: Host) -> tuple[str, ...]:
 
 
 def _inner(policy: Policy, host: Host) -> Inner:
-    made = {mount.path: mount for mount in policy.view.mounts if _has_own_home(policy) and is_below(mount.path, policy.real_home)}
+    home = policy.real_home if _has_own_home(policy) else ""
+    made = {mount.path: mount for mount in policy.view.mounts if home and is_below(mount.path, home)}
     return Inner(
-        environment=policy.environment.values, cwd=policy.cwd, home=policy.real_home if _has_own_home(policy) else "",
+        environment=policy.environment.values, cwd=policy.cwd, home=home,
         filters=tuple(base_filters(policy.syscalls, host.machine)),
         files=tuple((path, mount.content) for path, mount in made.items() if mount.kind == Kind.FILE),
         links=tuple((path, mount.target) for path, mount in made.items() if mount.kind == Kind.LINK),
@@ -126,12 +127,12 @@ def _rules(policy: Policy) -> Iterator[Rule]:
 
 
 def _mount_rules(mount: Mount, policy: Policy) -> Iterator[Rule]:
-    above = policy.view.covering(mount.path.rpartition("/")[0])
     if mount.kind == Kind.SCRATCH:
         yield from _scratch_rules(mount, policy)
     elif mount.kind == Kind.MASK:
         yield "blacklist", mount.path
     elif mount.kind == Kind.BIND and not _is_copied(mount, policy):
+        above = policy.view.covering(mount.path.rpartition("/")[0])
         if not _is_bind(above) and mount.path.count("/") > 1:
             yield "whitelist", mount.path
         yield from _right_rules(mount, above)

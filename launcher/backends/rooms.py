@@ -32,11 +32,13 @@ def furnish(policy: Policy) -> Room:
     files: dict[str, tuple[bytes, bool]] = {}
     for mount in policy.view.mounts:
         place = place_of(mount.path, policy)
-        if not place or mount.kind == Kind.MASK or place in directories or any(parent in links for parent in way_to(place)):
+        if not place or mount.kind == Kind.MASK or place in directories or place in links:
             continue
-        for parent in reversed(way_to(place)[1:]):
-            if is_below(parent, rooms.session):
-                directories.setdefault(parent)
+        if place.rpartition("/")[0] not in directories:  # those lie below no link
+            above = way_to(place)[1:]
+            if any(parent in links for parent in above):
+                continue
+            directories.update(dict.fromkeys(parent for parent in reversed(above) if is_below(parent, rooms.session)))
         if mount.kind == Kind.SCRATCH:
             directories.setdefault(place)
         elif mount.kind == Kind.FILE:

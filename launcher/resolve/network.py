@@ -28,3 +28,8 @@ def resolve_network(settings: Settings) -> Network:
     order = stricter if fallback == "stricter" else weaker
     mode = next(mode for mode in order if mode in BUILT)
     return Network(mode=mode, asked=asked, why=f"{asked} is not available in this version; network.fallback = {fallback}")
+
+
+def may_send_mail(stubs: str, network: Network) -> bool:
+    """What `mail.stubs` comes to; auto: only where an open network was asked for, and is there."""
+    return stubs == "off" or (stubs == "auto" and network.mode == network.asked == "open")

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 
 def run(request: Request) -> int:
-    """What is pasted has no session, and so no helpers: see paste.py."""
+    """What is pasted has no session, and so no process of ours beside it: see paste.py."""
     case = open_case(request)
-    return show(case, decide(case, has_helpers=request.json))
+    return show(case, decide(case, in_session=request.json))
 
 
 def show(case: Case, decision: Decision) -> int:

@@ -83,6 +83,12 @@ def runs(path):
     expect(subprocess.run([path], capture_output=True, timeout=LONGEST).returncode == 0, "failed")
 
 
+def answers_with(code, *names):
+    """Every program, found along PATH."""
+    answers = {name: subprocess.run([name], capture_output=True, timeout=LONGEST).returncode for name in names}
+    expect(set(answers.values()) == {int(code)}, str(answers))
+
+
 def reads_when_asked(path, chore):
     ask(chore)
     read(path)

@@ -10,10 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from agent_sandbox.launcher.policy import Property
 
 FIREJAIL, LANDLOCK = "firejail", "landlock"
+MAILERS = (Path(__file__).resolve().parents[2] / "launcher/mail/names.txt").read_text().split()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -266,6 +268,11 @@ TABLE: dict[Property, tuple[Fact, ...]] = {
         refused("netlink is for interfaces only", "opens_socket", "16", "3", "15"),
         given("open: services of this machine can be reached", "dials", "127.0.0.1", "{port}", setting="open"),
         refused("open: virtual machine sockets cannot be made", "opens_socket", "40", "1", "0", setting="open"),
+    ),
+    Property.MAIL: (
+        given("every mailer by name is the refusal in words (77)", "answers_with", "77", *MAILERS),
+        refused("a mailer that is installed cannot be run by its path", "runs", "{mailer}"),
+        given("it can where an open network was asked for", "runs", "{mailer}", setting="open"),
     ),
     Property.SLURM: (
         refused("a socket beside munge's cannot be reached", "connects", "{munge}"),

@@ -92,9 +92,9 @@ def test_a_fallback_to_another_network_mode_is_said_and_can_be_refused(jail: Jai
 
 
 def test_a_setting_whose_part_is_missing_stops_the_launch(jail: Jail) -> None:
-    jail.configure("[mail]\nstubs = 'on'\n")
+    jail.configure("[modules]\nload = ['gcc']\n")
     refused = jail.run("true")
-    assert (refused.code, "mail.stubs is set" in refused.err) == (125, True)
+    assert (refused.code, "modules.load is set" in refused.err) == (125, True)
     jail.configure("[network]\nblock = ['example.org']\n")
     assert jail.run("true", options=["--network", "open"]).code == 125
     assert jail.run("true", options=["--network", "isolated"]).code == 0

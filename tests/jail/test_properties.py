@@ -14,7 +14,6 @@ from tests.jail.properties import FACTS, Fact
 from tests.jail.seen import BACKENDS, HOLDS, OPEN, Seen, from_text, look, to_text
 from tests.machines.needs import need, need_root
 
-NO_PART_YET = {Property.MAIL}
 EXPECTED_ABI = 6  # of Landlock: what the table expects is what such a kernel gives, or a newer one
 
 
@@ -54,7 +53,7 @@ def test_every_gap_is_one_that_a_fact_shows(seen: Seen) -> None:
 
 
 def test_every_property_has_facts() -> None:
-    assert {fact.property for fact in FACTS} == set(Property) - NO_PART_YET
+    assert {fact.property for fact in FACTS} == set(Property)
 
 
 def test_the_page_says_what_this_run_saw(seen: Seen) -> None:

@@ -21,8 +21,9 @@ from tests.machines.copies import fill_copy
 from tests.machines.jail import Jail, Result
 
 SECRET = "hunter2"
-WITH_OTHER_ETC = 'mount --bind "$1" /etc || exit 99; shift; exec "$@"'
-APART = ("/usr/bin/unshare", "--mount", "--propagation", "private", "/bin/sh", "-c", WITH_OTHER_ETC, "sh")
+MAILERS = "/usr/local/sbin"
+WITH_OTHERS = f'mount --bind "$1" /etc && mount --bind "$2" {MAILERS} || exit 99; shift 2; exec "$@"'
+APART = ("/usr/bin/unshare", "--mount", "--propagation", "private", "/bin/sh", "-c", WITH_OTHERS, "sh")
 VICTIMS = (
     "table", "beside", "truncates", "removes", "moves", "moves-away", "links", "replaced", "mode", "mode-of-open", "owner", "times",
     "times-of-open", "attribute", "attribute-of-open", "flags", "secret/token",
@@ -39,10 +40,10 @@ class World:
         self.jail, self.places = jail, places
 
     def run(self, argv: Sequence[str], *, as_root: bool = False) -> Result:
-        """As the user, where /etc is a copy: other tests add accounts meanwhile, which is something that a jail may notice."""
+        """As the user, where /etc is a copy – other tests add accounts meanwhile, which a jail may notice – and a mailer is installed."""
         user = self.jail.user
         identity = () if as_root else ("setpriv", f"--reuid={user.uid}", f"--regid={user.gid}", "--init-groups", "--")
-        words = (*APART, self.places["etc"], *identity, *argv)
+        words = (*APART, self.places["etc"], self.places["mailers"], *identity, *argv)
         done = users.run_as(users.current_user(), words, env={**user.environment, **VARIABLES}, cwd=self.jail.project)
         return Result(code=done.returncode, out=done.stdout, err=done.stderr)
 
@@ -104,7 +105,8 @@ def made(user: users.TestUser) -> Iterator[World]:
         "top": f"/{name}", "top_name": name, "later": f"/{name}-later", "tmp": f"/tmp/{name}", "tmp_name": name,
         "var_tmp": f"/var/tmp/{name}", "shm": f"/dev/shm/{name}", "device": f"/dev/{name}", "much_memory": str(4 << 30),
         "settings": str(home / ".config/agent-sandbox"), "state": str(home / ".local/state/agent-sandbox"), "tools": str(home / "tools"),
-        "slurm_conf": f"/etc/slurm/{name}.conf", "etc": f"/var/lib/{name}-etc", "munge": f"/run/munge/{name}.socket",
+        "slurm_conf": f"/etc/slurm/{name}.conf", "etc": f"/var/lib/{name}-etc", "mailers": f"/var/lib/{name}-mailers",
+        "mailer": f"{MAILERS}/msmtp", "munge": f"/run/munge/{name}.socket",
         "docker": f"/run/{name}/docker.sock",
         "log": f"/run/{name}/log", "packets": f"/run/{name}/packets", "bus": f"/run/user/{user.uid}/bus",
         "agent": f"/tmp/{name}-agent/agent.1", "granted": f"/run/{name}/granted", "beside_granted": f"/run/{name}/beside",
@@ -129,6 +131,7 @@ def made(user: users.TestUser) -> Iterator[World]:
         places |= _add_others(user, stack)
         places |= _add_ports(stack)
         _copy_etc(places, stack)
+        _add_mailer(places, stack)
         yield World(jail, places)
 
 
@@ -180,6 +183,13 @@ def _copy_etc(places: dict[str, str], stack: contextlib.ExitStack) -> None:
     conf = Path(places["etc"] + places["slurm_conf"].removeprefix("/etc"))
     _mkdir(conf.parent)
     conf.write_text(SECRET)
+
+
+def _add_mailer(places: dict[str, str], stack: contextlib.ExitStack) -> None:
+    stack.callback(shutil.rmtree, places["mailers"])
+    mailer = _mkdir(Path(places["mailers"])) / "msmtp"
+    mailer.write_text("#!/bin/sh\nexit 0\n")
+    mailer.chmod(0o755)
 
 
 def _replace_accounts(etc: Path) -> None:

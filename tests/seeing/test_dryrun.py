@@ -105,6 +105,12 @@ def test_a_second_filter_for_denied_calls_is_there_too(jail: Jail) -> None:
     assert jail.run(*count).out == paste(jail, "--", *count).out == "Seccomp_filters:\t2\n"
 
 
+def test_mail_is_refused_in_what_was_pasted(jail: Jail) -> None:
+    words = ["sh", "-c", "mail 2>&1; echo $?"]
+    assert paste(jail, "--", *words).out == jail.run(*words).out
+    assert paste(jail, "--", *words).out.endswith("\n77\n")
+
+
 def test_the_time_limit_ends_what_was_pasted(jail: Jail) -> None:
     assert paste(jail, "--limit", "wall_time=1", "--", "sh", "-c", "sleep 30; echo late").out == ""
 

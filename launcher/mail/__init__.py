@@ -1,0 +1,1 @@
+"""Sending mail becomes a plain refusal that an agent can read."""
