@@ -11,14 +11,15 @@ import time
 
 from agent_sandbox.launcher.proxy import socks, words
 from agent_sandbox.launcher.proxy.entry import MALFORMED, Entry
-from agent_sandbox.launcher.proxy.exchange import Exchange, plain_target
-from agent_sandbox.launcher.proxy.head import one_value, parse_request
+from agent_sandbox.launcher.proxy.exchange import BUSY, CLOSING, HEARING, MOVING, Exchange
+from agent_sandbox.launcher.proxy.head import parse_request
 from agent_sandbox.launcher.proxy.pump import Pump
 from agent_sandbox.launcher.proxy.route import Failed, Reached, Refused, Route
 from agent_sandbox.launcher.proxy.side import PIECE, Side
-from agent_sandbox.launcher.proxy.target import Malformed, Target, parse_authority
+from agent_sandbox.launcher.proxy.target import Malformed
 from agent_sandbox.launcher.proxy.trace import Trace
 from agent_sandbox.launcher.proxy.tunnel import Tunnel
+from agent_sandbox.launcher.proxy.wanted import connect_target, plain_target
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,8 +28,7 @@ if TYPE_CHECKING:
 
     from agent_sandbox.launcher.proxy.head import Request
     from agent_sandbox.launcher.proxy.parts import Parts
-
-HEARING, BUSY, MOVING, CLOSING = "hearing", "busy", "moving", "closing"
+    from agent_sandbox.launcher.proxy.target import Target
 
 
 class Client:
@@ -36,7 +36,7 @@ class Client:
 
     def __init__(self, sock: socket, parts: Parts, changed: Callable[[Client], None]) -> None:
         self._parts, self._changed = parts, changed
-        self._near = Side(sock, parts.poller, self._on_error)
+        self._near = Side(sock, parts.poller, self.on_error)
         self._far: Side | None = None
         self._route: Route | None = None
         self._tunnel: Tunnel | None = None
@@ -53,12 +53,12 @@ class Client:
 
     def hear(self) -> None:
         """The next request; some of it may be here already."""
-        self._enter(HEARING)
+        self.enter(HEARING)
         self._near.on_lost(None)
         self._near.on_read(self._on_head)
         if self._near.early:
             self._understand(False)
-        elif self.phase == HEARING and not self.closed:
+        else:
             self._on_head()
 
     def _on_head(self) -> None:
@@ -95,10 +95,17 @@ class Client:
                 self._reject("authentication is not spoken here", socks.NO_METHOD)
                 return
             self._greeted = True
-            os.write(self._near.fd, socks.WELCOME)  # two bytes always fit
+            self._say(socks.WELCOME)
         if self._greeted and (asked := socks.parse_asked(early)):
             del early[: asked.size]
             self._connect("socks5", asked.target)
+
+    def _say(self, few: bytes) -> None:
+        """Bytes that always fit. If it is gone, the next read says so."""
+        try:
+            os.write(self._near.fd, few)
+        except OSError:
+            pass
 
     def _hear_http(self, fresh: bool) -> None:
         early, most = self._near.early, self._parts.limits.header_bytes
@@ -117,7 +124,7 @@ class Client:
 
     def _connect(self, protocol: str, target: Target) -> None:
         self._drop_exchange()
-        self._enter(BUSY)
+        self.enter(BUSY)
         self._near.on_read(None)
         self._near.on_lost(self.close)
         self._trace = Trace(protocol, target, self._parts.note)
@@ -129,25 +136,24 @@ class Client:
         assert self._trace
         self._trace.tell(result)
         if isinstance(result, Reached):
-            self._enter(MOVING)
+            self.enter(MOVING)
             self._near.on_lost(None)
             self._far = result.side
-            self._far.owned_by(self._on_error)
+            self._far.owned_by(self.on_error)
             hello = socks.reply(socks.DONE) if self._socks else words.ESTABLISHED
             self._tunnel = Tunnel(self._near, self._far, self._parts, hello, self.close_broken)
             self._tunnel.start()
         elif self._socks:
-            self._say_last(socks.reply(socks.REFUSED if isinstance(result, Refused) else socks.UNREACHABLE))
+            self.say_last(socks.reply(socks.REFUSED if isinstance(result, Refused) else socks.UNREACHABLE))
         else:
-            self._say_last(told(self._target, result))
+            self.say_last(told(self._target, result))
 
     def _relay(self, request: Request) -> None:
         target, path = plain_target(request)
-        self._enter(MOVING)
         self._near.on_read(None)
         self._near.on_lost(self.close_broken)
         if self._exchange is None:
-            self._exchange = Exchange(self._near, self._parts, self.hear, self._say_last, self.close_broken)
+            self._exchange = Exchange(self._near, self._parts, self)
         self._exchange.begin(request, target, path)
 
     # How it ends
@@ -155,12 +161,12 @@ class Client:
     def _reject(self, problem: str, said: bytes) -> None:
         self._drop_exchange()
         self._parts.note(Entry(protocol="socks5" if self._socks else "http", host="", port=0, verdict=MALFORMED, why=problem))
-        self._say_last(said)
+        self.say_last(said)
 
-    def _say_last(self, said: bytes) -> None:
+    def say_last(self, said: bytes) -> None:
         """Then nothing more; what it still sends is thrown away for a moment, since an end with unread bytes would destroy the answer."""
         self._drop_exchange()
-        self._enter(CLOSING)
+        self.enter(CLOSING)
         self._near.on_read(None)
         self._near.on_lost(None)
         self._near.early.clear()
@@ -182,11 +188,11 @@ class Client:
         except OSError:
             self.close()
 
-    def _enter(self, phase: str) -> None:
+    def enter(self, phase: str) -> None:
         self.phase, self.since = phase, time.monotonic()
         self._changed(self)
 
-    def _on_error(self, error: Exception) -> None:
+    def on_error(self, error: Exception) -> None:
         """An error of ours ends this connection and no other."""
         self._parts.note(Entry(protocol="", host="", port=0, verdict=MALFORMED, why=f"internal: {type(error).__name__}: {error}"[:300]))
         self.close_broken()
@@ -221,26 +227,17 @@ class Client:
 
     # Time
 
-    def look(self, now: float) -> None:
+    def look(self, now: float, pressed: bool) -> None:
         limits, passed = self._parts.limits, now - self.since
+        idle = limits.pressed_seconds if pressed else limits.idle_seconds
         if self.phase == CLOSING and passed > limits.linger_seconds:
             self.close()
         elif self.phase == BUSY and self._route and not self._route.over and passed > limits.dial_seconds + limits.resolve_seconds:
             self._route.give_up()
-        elif self._tunnel and now - self._tunnel.progress > limits.idle_seconds:
+        elif self._tunnel and now - self._tunnel.progress > idle:
             self.close_broken()
-        elif self._exchange and self.phase == MOVING:
-            self._exchange.look(now)
-
-
-def connect_target(request: Request) -> Target:
-    target = parse_authority(request.target.decode("ascii"))
-    if request.chunked or request.length:
-        raise Malformed("CONNECT has no body")
-    host = one_value(request.fields, b"host")
-    if host and parse_authority(host.decode("latin-1"), default_port=target.port) != target:
-        raise Malformed("the field Host is not the destination")
-    return target
+        elif self._exchange and self.phase in (BUSY, MOVING):
+            self._exchange.look(now, idle)
 
 
 def told(target: Target, result: Refused | Failed) -> bytes:

@@ -9,11 +9,12 @@ import time
 
 from agent_sandbox.launcher.proxy import words
 from agent_sandbox.launcher.proxy.chunks import Chunks
-from agent_sandbox.launcher.proxy.head import end_to_end, one_value, parse_response
+from agent_sandbox.launcher.proxy.head import parse_response
 from agent_sandbox.launcher.proxy.pump import DONE, SINK_LOST, Pump
+from agent_sandbox.launcher.proxy.rewrite import interim_head, request_head, response_head
 from agent_sandbox.launcher.proxy.route import Failed, Reached, Refused, Route
 from agent_sandbox.launcher.proxy.side import PIECE
-from agent_sandbox.launcher.proxy.target import Malformed, parse_authority
+from agent_sandbox.launcher.proxy.target import Malformed
 from agent_sandbox.launcher.proxy.trace import Trace
 
 TYPE_CHECKING = False
@@ -155,7 +156,7 @@ class Exchange:
         if response.status == 101:  # nobody asked for another protocol
             self._fail("changed the protocol")
         elif response.status < 200:
-            said = request_minor_head(self._request.minor, response)
+            said = interim_head(self._request.minor, response)
             self._back = Pump(self._far, self._near, self._parts, self._on_interim, first=said, length=0)
             self._back.run()
         else:
@@ -252,44 +253,3 @@ class Exchange:
                 self._route.give_up()
         elif now - max(self._progress, *(pump.progress for pump in (self._out, self._back) if pump)) > idle:
             self._fail("said nothing for too long")
-
-
-def plain_target(request: Request) -> tuple[Target, bytes]:
-    """`http://host[:port]/path` and the `Host` that must say the same."""
-    scheme, separator, rest = request.target.partition(b"://")
-    if not separator or scheme.lower() != b"http" or b"#" in rest:
-        raise Malformed("a proxy is asked with http://host/path, or with CONNECT")
-    cut = min((at for at in (rest.find(b"/"), rest.find(b"?")) if at >= 0), default=len(rest))
-    target = parse_authority(rest[:cut].decode("ascii"), default_port=80)
-    host = one_value(request.fields, b"host")
-    if host is None and request.minor == 1:
-        raise Malformed("the field Host is missing")
-    if host is not None and parse_authority(host.decode("latin-1"), default_port=80) != target:
-        raise Malformed("the field Host is not the destination")
-    path = rest[cut:]
-    if not path and request.method == b"OPTIONS":
-        return target, b"*"
-    return target, path if path.startswith(b"/") else b"/" + path
-
-
-def request_head(request: Request, target: Target, path: bytes) -> bytes:
-    lines = [b"%s %s HTTP/1.1" % (request.method, path), b"Host: " + target.field.encode(), *end_to_end(request.fields, but=b"host")]
-    if request.chunked:
-        lines.append(b"Transfer-Encoding: chunked")
-    return b"\r\n".join(lines) + b"\r\n\r\n"
-
-
-def response_head(response: Response, *, keep: bool, bare: bool = False) -> bytes:
-    lines = [b"HTTP/1.1 %d %s" % (response.status, response.reason), *end_to_end(response.fields)]
-    if response.chunked and not bare:
-        lines.append(b"Transfer-Encoding: chunked")
-    if not keep:
-        lines.append(b"Connection: close")
-    return b"\r\n".join(lines) + b"\r\n\r\n"
-
-
-def request_minor_head(minor: int, response: Response) -> bytes:
-    """An interim answer is for who knows them."""
-    return response_head(response, keep=True) if minor else b""
-
-

@@ -12,7 +12,9 @@ import time
 from _socket import socket
 
 from agent_sandbox.launcher.poller import READ
-from agent_sandbox.launcher.proxy.client import HEARING, Client
+from agent_sandbox.launcher.proxy.client import Client
+from agent_sandbox.launcher.proxy.entry import MALFORMED, Entry
+from agent_sandbox.launcher.proxy.exchange import BUSY, CLOSING, HEARING
 from agent_sandbox.launcher.proxy.limits import Limits, fitted
 from agent_sandbox.launcher.proxy.parts import gather
 
@@ -20,12 +22,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from agent_sandbox.launcher.proxy.entry import Entry
     from agent_sandbox.launcher.proxy.judge import Judge
     from agent_sandbox.launcher.proxy.parts import Upstream
 
 TICK = 0.5
 AT_ONCE = 64  # accepted in one turn
+PATIENCE = {HEARING: 1, CLOSING: 1, BUSY: 4}
 NONSENSE = 200  # malformed requests of one session that are noted: a jail must not fill the log with them
 
 
@@ -42,7 +44,7 @@ class Server:
         self._note, self._admit = note, admit
         self._parts = gather(judge, self._limits, self._on_note, upstream, look_up)
         self._clients: set[Client] = set()
-        self._hearing: dict[Client, None] = {}  # who has not said what it wants, longest first
+        self._waiting: dict[str, dict[Client, None]] = {HEARING: {}, CLOSING: {}, BUSY: {}}  # who has no connection yet or any more, longest first
         self._nonsense = 0
         self._ticked = time.monotonic()
         self._accepting = self.stopping = False
@@ -53,7 +55,10 @@ class Server:
         if wake is not None:
             self._parts.poller.watch(wake, READ, self._on_wake)
         while not self.stopping:
-            self.turn()
+            try:
+                self.turn()
+            except Exception as error:  # a bug of ours ends no other connection
+                self._on_note(Entry(protocol="", host="", port=0, verdict=MALFORMED, why=f"internal: {type(error).__name__}: {error}"[:300]))
         self.close()
 
     def turn(self) -> None:
@@ -102,15 +107,19 @@ class Server:
         sock.setblocking(False)
         client = Client(sock, self._parts, self._on_changed)
         self._clients.add(client)
-        client.hear()
+        try:
+            client.hear()
+        except Exception as error:
+            client.on_error(error)
 
     def _make_room(self, now: float) -> bool:
-        """Who was given a moment and said nothing whole makes room."""
-        oldest = next(iter(self._hearing), None)
-        if oldest is None or now - oldest.since < self._limits.grace_seconds:
-            return False
-        oldest.close()
-        return True
+        """Who was given a moment and said nothing whole makes room; else who waits for somebody that does not answer."""
+        for phase, patience in PATIENCE.items():
+            oldest = next(iter(self._waiting[phase]), None)
+            if oldest and now - oldest.since >= self._limits.grace_seconds * patience:
+                oldest.close()
+                return True
+        return False
 
     def _pause(self) -> None:
         """Looked at again when a place is free, and in a moment, when somebody's grace is over."""
@@ -127,11 +136,12 @@ class Server:
     # Who goes
 
     def _on_changed(self, client: Client) -> None:
-        self._hearing.pop(client, None)
+        for waiting in self._waiting.values():
+            waiting.pop(client, None)
         if client.closed:
             self._clients.discard(client)
-        elif client.phase == HEARING:
-            self._hearing[client] = None
+        elif client.phase in self._waiting:
+            self._waiting[client.phase][client] = None
 
     def _on_note(self, entry: Entry) -> None:
         if not entry.host:
@@ -140,14 +150,18 @@ class Server:
             self._note(entry)
 
     def _tick(self, now: float) -> None:
-        while self._hearing:
-            oldest = next(iter(self._hearing))
+        while hearing := self._waiting[HEARING]:
+            oldest = next(iter(hearing))
             if now - oldest.since < self._limits.header_seconds:
                 break
             oldest.close()
         self._parts.resolver.tick(now)
+        pressed = len(self._clients) >= self._limits.connections
         for client in list(self._clients):
-            client.look(now)
+            try:
+                client.look(now, pressed)
+            except Exception as error:
+                client.on_error(error)
 
 
 def raise_descriptors() -> int:
