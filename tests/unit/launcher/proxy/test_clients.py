@@ -103,7 +103,10 @@ def test_a_body_goes_up_whole_with_a_length_and_in_chunks(proxy: Proxy, site: We
 
 
 def test_what_is_between_two_parties_only_goes_no_further(proxy: Proxy, site: Web) -> None:
-    words = ("Proxy-Authorization: Basic eA==", "Connection: X-Mine, Keep-Alive", "X-Mine: 1", "Keep-Alive: 5", "TE: trailers", "Upgrade: h2c", "X-Other: 2")
+    words = (
+        "Proxy-Authorization: Basic eA==", "Connection: X-Mine, Keep-Alive", "X-Mine: 1", "Keep-Alive: 5", "TE: trailers", "Upgrade: h2c",
+        "X-Other: 2",
+    )  # fmt: skip
     fields = [part for word in words for part in ("-H", word)]
     got = curl("-x", f"http://{proxy.url}", *fields, "-H", "User-Agent: u", f"http://site.test:{site.port}/5?q=1/2")
     assert (got.returncode, got.stdout) == (0, b"xx")
