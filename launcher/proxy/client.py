@@ -51,15 +51,18 @@ class Client:
 
     # What it wants
 
+    def begin(self) -> None:
+        """The first bytes have often come with the connection."""
+        self.hear()
+        self._on_head()
+
     def hear(self) -> None:
         """The next request; some of it may be here already."""
         self.enter(HEARING)
-        self._near.on_lost(None)
         self._near.on_read(self._on_head)
+        self._near.on_lost(None)
         if self._near.early:
-            self._understand(False)
-        else:
-            self._on_head()
+            self._understand()
 
     def _on_head(self) -> None:
         try:
@@ -69,16 +72,16 @@ class Client:
         except OSError:
             more = False
         if more:
-            self._understand(True)
+            self._understand()
         else:
             self.close()
 
-    def _understand(self, fresh: bool) -> None:
+    def _understand(self) -> None:
         try:
             if self._socks or self._near.early[0] == socks.VERSION:
                 self._hear_socks()
             else:
-                self._hear_http(fresh)
+                self._hear_http()
         except socks.Unsupported as problem:
             self._reject(str(problem), socks.reply(problem.code))
         except Malformed as problem:
@@ -107,7 +110,7 @@ class Client:
         except OSError:
             pass
 
-    def _hear_http(self, fresh: bool) -> None:
+    def _hear_http(self) -> None:
         early, most = self._near.early, self._parts.limits.header_bytes
         end = early.find(b"\r\n\r\n", 0, most)
         if end < 0 and len(early) >= most:
@@ -125,8 +128,8 @@ class Client:
     def _connect(self, protocol: str, target: Target) -> None:
         self._drop_exchange()
         self.enter(BUSY)
-        self._near.on_read(None)
         self._near.on_lost(self.close)
+        self._near.on_read(None)
         self._trace = Trace(protocol, target, self._parts.note)
         self._target = target
         self._route = Route(target, self._parts, self._on_route)
@@ -150,8 +153,8 @@ class Client:
 
     def _relay(self, request: Request) -> None:
         target, path = plain_target(request)
-        self._near.on_read(None)
         self._near.on_lost(self.close_broken)
+        self._near.on_read(None)
         if self._exchange is None:
             self._exchange = Exchange(self._near, self._parts, self)
         self._exchange.begin(request, target, path)

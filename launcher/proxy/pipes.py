@@ -5,7 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 
-SIZE = 256 << 10
+BIG, BIGS, SMALL = 512 << 10, 16, 128 << 10  # all of them are a quarter of what a user may have in pipes
 
 
 class Pipes:
@@ -25,7 +25,7 @@ class Pipes:
             return None
         self._made += 1
         try:
-            fcntl.fcntl(pipe[1], fcntl.F_SETPIPE_SZ, SIZE)
+            fcntl.fcntl(pipe[1], fcntl.F_SETPIPE_SZ, BIG if self._made <= BIGS else SMALL)
         except OSError:  # the user's share of pipe memory is used up: the usual size does
             pass
         return pipe

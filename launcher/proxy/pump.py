@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 DONE, CUT, SOURCE_LOST, SINK_LOST, SPENT = "done", "cut", "source lost", "sink lost", "spent"
 FLAGS = os.SPLICE_F_NONBLOCK | os.SPLICE_F_MOVE
 MOST = 1 << 20
+MUCH = 32 << 10  # at a time: it flows
 TURNS = 8  # then the others have theirs
 
 
@@ -36,7 +37,7 @@ class Pump:
         self.source, self.sink, self._parts, self._ended = source, sink, parts, ended
         self._text, self._left, self._chunks = first, length, chunks
         self._pipe: tuple[int, int] | None = None
-        self._piped = 0
+        self._piped = self._last = 0
         self._source_ended = self.over = False
         self.moved = 0
         self.progress = time.monotonic()
@@ -45,6 +46,8 @@ class Pump:
         for _ in range(TURNS):
             if self.over or not self._flush() or self._ends() or not self._fill():
                 return
+            if self._last < MUCH:  # there is no more now, most likely: the poller says so at less cost than another try
+                break
         if self._flush() and not self._ends():
             self._wait_for_source()
 
@@ -99,7 +102,7 @@ class Pump:
             piece = bytes(self.source.early[:room])
             del self.source.early[: len(piece)]
             self._hold(piece)
-        elif self._chunks or not self._has_pipe():
+        elif self._chunks or self._last < MUCH or not self._has_pipe():  # for a few bytes a copy is cheaper
             piece = os.read(self.source.fd, min(room, PIECE))
             self._source_ended = not piece
             self._hold(piece)
@@ -122,6 +125,7 @@ class Pump:
 
     def _count(self, count: int) -> None:
         self.moved += count
+        self._last = count
         self._parts.budget.take(count)
         if self._left is not None:
             self._left -= count

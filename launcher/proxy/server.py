@@ -108,7 +108,7 @@ class Server:
         client = Client(sock, self._parts, self._on_changed)
         self._clients.add(client)
         try:
-            client.hear()
+            client.begin()
         except Exception as error:
             client.on_error(error)
 

@@ -28,6 +28,7 @@ class Side:
         self._reader: Wait | None = None
         self._writer: Wait | None = None
         self._lost: Wait | None = None
+        self._told: int | None = None  # what the poller watches for
         self.closed = False
         try:
             sock.setsockopt(IPPROTO_TCP, TCP_NODELAY, 1)
@@ -53,32 +54,45 @@ class Side:
         """Whom to tell of an error of ours: it stays with one connection."""
         self._failed = failed
 
+    def _wanted(self) -> int:
+        return (READ if self._reader else 0) | (WRITE if self._writer else 0)
+
     def _settle(self) -> None:
-        """With nobody who waits it is not watched at all: an end that nobody takes would wake us for ever."""
+        """That nobody reads any more is told to the kernel when it has something to read: most often somebody reads again before that."""
         if self.closed:
             return
-        events = (READ if self._reader else 0) | (WRITE if self._writer else 0)
-        if events or self._lost:
-            self._poller.watch(self.fd, events or NOTHING, self._on_event)
-        else:
+        wanted = self._wanted()
+        if self._told is None or wanted & ~self._told or self._told & ~wanted & WRITE:
+            self._tell(wanted)
+
+    def _tell(self, wanted: int) -> None:
+        """With nobody who waits it is not watched at all: an end that nobody takes would wake us for ever."""
+        if wanted or self._lost:
+            self._told = wanted
+            self._poller.watch(self.fd, wanted or NOTHING, self._on_event)
+        elif self._told is not None:
+            self._told = None
             self._poller.drop(self.fd)
 
     def _on_event(self, events: int) -> None:
+        reader, writer = self._reader, self._writer
         try:
-            if events & (READ | ENDED) and self._reader:
-                self._reader()
+            if events & (READ | ENDED) and reader:
+                reader()
             if events & (WRITE | ENDED) and self._writer and not self.closed:
                 self._writer()
-            if events & ENDED and not (self._reader or self._writer or self.closed):
-                self._end()
+            if not (reader or writer or self.closed):
+                self._on_unwanted(events)
+            elif events & READ and not reader and not self.closed:
+                self._tell(self._wanted())
         except Exception as error:
             self._failed(error)
 
-    def _end(self) -> None:
-        if self._lost:
+    def _on_unwanted(self, events: int) -> None:
+        if events & ENDED and self._lost:
             self._lost()
         else:
-            self._poller.drop(self.fd)
+            self._tell(self._wanted())
 
     def read_early(self, most: int = PIECE) -> bool:
         """Take what there is; False = it ended. BlockingIOError = nothing is there yet."""
