@@ -138,11 +138,62 @@ def test_a_reset_is_passed_on(proxy: Proxy) -> None:
             sock.recv(1)
 
 
-def test_killed_in_the_middle_every_client_fails_at_once(proxy: Proxy) -> None:
-    def endless(sock: socket.socket) -> None:
-        while True:
-            sock.sendall(bytes(1 << 16))
+def endless(sock: socket.socket) -> None:
+    while True:
+        sock.sendall(b"?" * (1 << 16))
 
+
+def test_bytes_of_a_broken_connection_reach_nobody_else(tmp_path: Path) -> None:
+    """The only pipe is full of them when their reader goes away."""
+    data = os.urandom(8_000_000)
+    with running(tmp_path, names=NAMES, pipes=1) as proxy, listening(endless) as flood, listening(echo) as port:
+        for _ in range(3):
+            sock = tunnel(proxy, f"echo.test:{flood}")
+            time.sleep(0.3)
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+            sock.close()
+            with tunnel(proxy, f"echo.test:{port}") as sock:
+                writer = threading.Thread(target=push, args=(sock, data))
+                writer.start()
+                assert hashlib.sha256(read_all(sock)).digest() == hashlib.sha256(data).digest()
+                writer.join()
+
+
+def test_waiting_costs_no_time_of_the_processor(proxy: Proxy) -> None:
+    """Every state in which an end or bytes are there that nobody takes: a poller that keeps telling would take a whole core."""
+
+    def bursts(sock: socket.socket) -> None:
+        sock.sendall(bytes(64 << 20))
+
+    def silent(sock: socket.socket) -> None:
+        time.sleep(20)
+
+    with listening(bursts) as burst, listening(silent) as mute:
+        half, stuck, reset = (tunnel(proxy, f"echo.test:{port}") for port in (mute, burst, mute))
+        half.shutdown(socket.SHUT_WR)
+        stuck.shutdown(socket.SHUT_WR)
+        reset.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+        reset.close()
+        request = f"GET http://echo.test:{mute}/ HTTP/1.1\r\nHost: echo.test:{mute}\r\n\r\n".encode()
+        ahead, ended, waits = proxy.connect(), proxy.connect(), proxy.connect()
+        ahead.sendall(request * 100)
+        ended.sendall(request)
+        ended.shutdown(socket.SHUT_WR)
+        waits.sendall(b"CONNECT slow.test:443 HTTP/1.1\r\n\r\nmore")
+        waits.shutdown(socket.SHUT_WR)
+        time.sleep(0.5)
+        before = used(proxy)
+        time.sleep(1)
+        assert used(proxy) - before < 0.2
+        for sock in (half, stuck, ahead, ended, waits):
+            sock.close()
+
+
+def used(proxy: Proxy) -> float:
+    return int(Path(f"/proc/{proxy.process.pid}/schedstat").read_text().split()[0]) / 1e9
+
+
+def test_killed_in_the_middle_every_client_fails_at_once(proxy: Proxy) -> None:
     with listening(endless) as busy, listening(echo) as idle:
         moving, still = tunnel(proxy, f"echo.test:{busy}"), tunnel(proxy, f"echo.test:{idle}")
         assert moving.recv(1 << 16)
