@@ -36,7 +36,7 @@ def test_a_refusal_names_the_rule_and_what_to_do(proxy: Proxy, site: Web, host: 
     before = len(site.handler.seen)
     where = f"{host}:{site.port}"
     connect = proxy.say(f"CONNECT {where} HTTP/1.1\r\nHost: {where}\r\n\r\n".encode()).decode()
-    plain = proxy.say(f"POST http://{where}/1 HTTP/1.1\r\nHost: {where}\r\nContent-Length: 900000\r\n\r\n".encode() + b"x" * 900_000).decode()
+    plain = proxy.say(f"POST http://{where}/1 HTTP/1.1\r\nHost: {where}\r\nContent-Length: 20000000\r\n\r\n".encode() + b"x" * 20_000_000).decode()
     for answer in (connect, plain):
         head, _, body = answer.partition("\r\n\r\n")
         assert head.startswith(f"HTTP/1.1 403 agent-sandbox refuses {where}: ")

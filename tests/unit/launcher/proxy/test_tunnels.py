@@ -163,15 +163,17 @@ def test_waiting_costs_no_time_of_the_processor(proxy: Proxy) -> None:
     """Every state in which an end or bytes are there that nobody takes: a poller that keeps telling would take a whole core."""
 
     def bursts(sock: socket.socket) -> None:
-        sock.sendall(bytes(64 << 20))
+        sock.sendall(bytes(int(sock.recv(9)) << 10))
 
     def silent(sock: socket.socket) -> None:
         time.sleep(20)
 
     with listening(bursts) as burst, listening(silent) as mute:
-        half, stuck, reset = (tunnel(proxy, f"echo.test:{port}") for port in (mute, burst, mute))
+        half, reset, *stuck = (tunnel(proxy, f"echo.test:{port}") for port in (mute, mute, *[burst] * 12))
         half.shutdown(socket.SHUT_WR)
-        stuck.shutdown(socket.SHUT_WR)
+        for count, sock in enumerate(stuck, 1):  # of some the last bytes and the end have come, and wait
+            sock.sendall(b"%d" % (count * 700))
+            sock.shutdown(socket.SHUT_WR)
         reset.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
         reset.close()
         request = f"GET http://echo.test:{mute}/ HTTP/1.1\r\nHost: echo.test:{mute}\r\n\r\n".encode()
@@ -185,7 +187,7 @@ def test_waiting_costs_no_time_of_the_processor(proxy: Proxy) -> None:
         before = used(proxy)
         time.sleep(1)
         assert used(proxy) - before < 0.2
-        for sock in (half, stuck, ahead, ended, waits):
+        for sock in (half, *stuck, ahead, ended, waits):
             sock.close()
 
 
