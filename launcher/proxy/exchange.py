@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
 HEARING, BUSY, MOVING, CLOSING = "hearing", "busy", "moving", "closing"  # phases of a client
 REPEATABLE = frozenset((b"GET", b"HEAD", b"OPTIONS"))
+HEADS = 16  # of one answer: the interim ones and the last
 BODILESS = frozenset((204, 304))
 
 
@@ -58,7 +59,7 @@ class Exchange:
 
     def begin(self, request: Request, target: Target, path: bytes) -> None:
         self._request, self._target, self._path = request, target, path
-        self._begun = False
+        self._begun, self._heads = False, 0
         self._progress = time.monotonic()
         if self._far and self._there == target:
             self._owner.enter(MOVING)
@@ -153,8 +154,9 @@ class Exchange:
     def _pass_on(self, response: Response) -> None:
         assert self._far
         self._far.on_read(None)
-        if response.status == 101:  # nobody asked for another protocol
-            self._fail("changed the protocol")
+        self._heads += 1
+        if response.status == 101 or self._heads > HEADS:  # nobody asked for another protocol
+            self._fail("changed the protocol, or never came to its answer")
         elif response.status < 200:
             said = interim_head(self._request.minor, response)
             self._back = Pump(self._far, self._near, self._parts, self._on_interim, first=said, length=0)

@@ -57,7 +57,11 @@ class Resolver:
         self._asked[host] = (time.monotonic(), [heard])
         if busy >= self._threads < self._limits.resolvers:
             self._start()
-        self._questions.put(host)
+        if self._threads:
+            self._questions.put(host)
+        else:
+            del self._asked[host]
+            heard((), "no thread could be started to look it up")
 
     def forget(self, host: str, heard: Heard) -> None:
         known = self._asked.get(host)
@@ -76,10 +80,13 @@ class Resolver:
                 heard((), "looking up the name took too long")
 
     def _start(self) -> None:
-        self._threads += 1
+        """Where the user may have no more threads, those that are there do."""
         before = _thread.stack_size(STACK)
         try:
             _thread.start_new_thread(self._work, ())
+            self._threads += 1
+        except RuntimeError:
+            pass
         finally:
             _thread.stack_size(before)
 
