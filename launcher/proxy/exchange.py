@@ -59,7 +59,7 @@ class Exchange:
 
     def begin(self, request: Request, target: Target, path: bytes) -> None:
         self._request, self._target, self._path = request, target, path
-        self._begun, self._heads = False, 0
+        self._begun, self._heads, self._sent_all = False, 0, False
         self._progress = time.monotonic()
         if self._far and self._there == target:
             self._owner.enter(MOVING)
@@ -105,6 +105,7 @@ class Exchange:
         """Who does not want the rest may still say why: its answer is awaited."""
         if self._trace:
             self._trace.sent += pump.moved
+        self._sent_all = outcome == DONE
         if outcome not in (DONE, SINK_LOST):
             self._owner.close_broken()
 
@@ -180,7 +181,7 @@ class Exchange:
         until_end = not bodiless and not chunked and response.length is None
         bare = chunked and self._request.minor == 0
         self._keep_far = response.lasting and not until_end
-        self._keep_near = self._request.lasting and not until_end and not bare
+        self._keep_near = self._request.lasting and self._sent_all and not until_end and not bare  # the rest of a body is no next request
         self._begun = True
         head = response_head(response, keep=self._keep_near, bare=bare)
         self._count(received=len(head))
@@ -193,10 +194,9 @@ class Exchange:
     def _on_passed(self, pump: Pump, outcome: str) -> None:
         if self._trace:
             self._trace.received += pump.moved
-        sent_all = bool(self._out and self._out.over)
         if outcome != DONE:
             self._owner.close_broken()
-        elif not self._keep_near or not sent_all:
+        elif not self._keep_near:
             self._owner.say_last(b"")
         else:
             self._rest()

@@ -99,7 +99,8 @@ def read_head(sock: socket.socket) -> bytes:
     head = b""
     while not head.endswith(b"\r\n\r\n"):
         part = sock.recv(1)
-        assert part, head
+        if not part:
+            raise ConnectionError(head)
         head += part
     return head
 
