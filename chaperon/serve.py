@@ -14,13 +14,13 @@ import time
 from collections import deque
 
 from agent_sandbox.chaperon import tidy
-from agent_sandbox.chaperon.poller import READ, Poller
 from agent_sandbox.chaperon.talk import PIECE, Talk
 from agent_sandbox.chaperon.telling import told
 from agent_sandbox.chaperon.wire import Reply, Want, WireError, encode_reply, encode_want, refused
 from agent_sandbox.chaperon.words import ALLOW
 from agent_sandbox.chaperon.work import Work
 from agent_sandbox.config.errors import UserError
+from agent_sandbox.launcher.poller import READ, Poller
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -9,17 +9,17 @@ from __future__ import annotations
 import os
 import time
 
-from agent_sandbox.chaperon.poller import ENDED, NOTHING, READ, WRITE
 from agent_sandbox.chaperon.wire import Incoming, WireError
+from agent_sandbox.launcher.poller import ENDED, NOTHING, READ, WRITE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from agent_sandbox.chaperon.gate import Line
-    from agent_sandbox.chaperon.poller import Poller
     from agent_sandbox.chaperon.scheduler import Process
     from agent_sandbox.chaperon.wire import Request
+    from agent_sandbox.launcher.poller import Poller
 
 PIECE = 64 << 10
 PIECES = 16  # at a time: the others have their turn as well

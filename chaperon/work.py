@@ -9,9 +9,9 @@ import signal
 import time
 
 from agent_sandbox.chaperon.command import Command, finished
-from agent_sandbox.chaperon.poller import READ, WRITE
 from agent_sandbox.chaperon.scheduler import Process
 from agent_sandbox.chaperon.wire import ERR, OUT, encode_output, refused
+from agent_sandbox.launcher.poller import READ, WRITE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
     from agent_sandbox.chaperon.command import Step
     from agent_sandbox.chaperon.limits import Limits
-    from agent_sandbox.chaperon.poller import Poller
     from agent_sandbox.chaperon.scheduler import Scheduler
     from agent_sandbox.chaperon.talk import Talk
     from agent_sandbox.chaperon.wire import Reply, Want
+    from agent_sandbox.launcher.poller import Poller
 
 PIECES = 256  # of output that are still taken after the end of a program
 

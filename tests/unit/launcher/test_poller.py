@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from agent_sandbox.chaperon.poller import READ, Poller
+from agent_sandbox.launcher.poller import READ, Poller
 
 
 def test_an_event_of_what_was_closed_does_not_reach_what_got_its_number() -> None:
