@@ -71,6 +71,6 @@ def _mounts(policy: Policy, case: Case, backend: str, programs: str, place: str,
     yield from (Mount(path=f"{stubs}/{name}", kind=Kind.LINK, target=STUB, origin=OURS) for name in NAMES)
     for real in real_programs(policy, case, programs):
         if backend == "bwrap":
-            yield Mount(path=real, kind=Kind.FILE, content=content, executable=True, origin=OURS)
+            yield Mount(path=real, kind=Kind.FILE, content=content, executable=True, movable=case.disk.movable(real), origin=OURS)
         else:
             yield Mount(path=real, kind=Kind.MASK, origin=OURS)

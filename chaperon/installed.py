@@ -51,14 +51,16 @@ def _places(case: Case) -> tuple[str, ...]:
 
 
 def real_programs(policy: Policy, case: Case, programs: str) -> list[str]:
-    """Every one that the jail shows, by its real path: where we found ours, on PATH, in the usual places, in what a module would add."""
+    """Every one that the jail shows, by its real path: where we found ours, on PATH, in the usual places, in what a module would add.
+
+    But for what it can write: there an agent can put any program, and could put a link while the jail is being built."""
     disk, seen = case.disk, {}
     for place in dict.fromkeys((programs, *_places(case), *case.host.environment.get("PATH", "").split(":"), *_of_modules(case))):
         home = disk.follow(place).real if place.startswith("/") else ""
         if home and home not in seen and any(disk.kind(f"{home}/{name}") for name in TELLING):
             seen[home] = [disk.follow(f"{home}/{name}") for name in NAMES]
     found = dict.fromkeys(one.real for all_there in seen.values() for one in all_there if one.kind == "file")
-    return [path for path in found if policy.view.shows(path)]
+    return [path for path in found if policy.view.shows(path) and not _is_writable(path, policy)]
 
 
 def _of_modules(case: Case) -> Iterator[str]:
