@@ -5,7 +5,7 @@ The stubs come first on PATH; a backend that can mount puts them over the real p
 
 from __future__ import annotations
 
-from agent_sandbox.chaperon.installed import NAMES, find_programs, real_programs, started_with
+from agent_sandbox.chaperon.installed import NAMES, find_programs, real_programs, settings_file
 from agent_sandbox.chaperon.orders import Orders, caps_of, pack
 from agent_sandbox.chaperon.stubfile import stub_code, stub_file
 from agent_sandbox.config.errors import UserError
@@ -50,7 +50,7 @@ def orders_for(policy: Policy, case: Case, programs: str, place: str) -> Orders:
     return Orders(
         session=sessions.id_of(case.session), fifos=place, state=case.places.state, project=policy.project, project_id="",
         user=host.user, uid=host.uid, home=host.home, entry=host.entry, python=host.python, library=host.package.rpartition("/")[0],
-        programs=programs, slurm_conf=settings.text("slurm.conf") or started_with(case).get("SLURM_CONF", ""),
+        programs=programs, slurm_conf=settings_file(policy, case),
         settings=settings.as_data(), caps=caps_of(settings), scope=settings.text("slurm.scope"),
         mail=may_send_mail(settings.text("mail.stubs"), policy.network), log=open_audit(settings, case.places, host).log,
     )  # fmt: skip
@@ -64,4 +64,4 @@ def _mounts(policy: Policy, case: Case, backend: str, programs: str, place: str)
     yield Mount(path=f"{stubs}/{CODE}", kind=Kind.FILE, content=stub_code(), origin=OURS)
     yield Mount(path=f"{stubs}/{STUB}", kind=Kind.FILE, content=content, executable=True, origin=OURS)
     yield from (link_to(stubs, name, STUB) for name in NAMES)
-    yield from (stand_in(real, content, backend) for real in real_programs(policy, case, programs))
+    yield from (stand_in(real, content, backend, case.disk) for real in real_programs(policy, case, programs))

@@ -83,15 +83,14 @@ def _asked(name: str, typed: tuple[str, ...]) -> words.Request:
 
 
 def _outside(request: Request) -> Site:
-    from agent_sandbox.chaperon.installed import find_programs
+    from agent_sandbox.chaperon.installed import find_programs, settings_file
     from agent_sandbox.launcher.backends.bwrap import Bwrap
     from agent_sandbox.launcher.launch import open_case, policy_for
 
     case = open_case(request)
     settings, host = case.settings, case.host
     policy = policy_for(case, Bwrap())
-    programs = find_programs(policy, case)
-    conf = settings.text("slurm.conf") or host.environment.get("SLURM_CONF", "")
+    programs, conf = find_programs(policy, case), settings_file(policy, case)
     environment = {"PATH": PATH, **({"SLURM_CONF": conf} if conf else {})}
     return Site(
         caps=caps_of(settings), project=case.project.real, user=host.user,

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import stat
 
+from agent_sandbox.config.errors import UserError, plain
 from agent_sandbox.launcher.policy import Access
+from agent_sandbox.launcher.view import way_to
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,13 +30,41 @@ QUOTES = "\"'()[]{},;$ \t\n"
 
 
 def find_programs(policy: Policy, case: Case) -> str:
-    """The directory of the real sbatch: the admin's word, else along the caller's PATH – but never one that an agent can write."""
+    """The directory of the real sbatch: the admin's word, else along the caller's PATH – but never one that an agent can change."""
     prefix = case.settings.text("slurm.prefix")
     for place in (f"{prefix}/bin",) if prefix else _places(case):
-        found = case.disk.follow(f"{place}/sbatch") if place.startswith("/") else None
-        if found and found.kind == "file" and not _is_writable(found.real, policy):
-            return os.path.normpath(place)
+        path = os.path.normpath(f"{place}/sbatch")
+        found = case.disk.follow(path) if place.startswith("/") else None
+        if found and found.kind == "file" and is_out_of_reach(path, policy, case, is_named=bool(prefix)):
+            return os.path.dirname(path)
     return ""
+
+
+def is_out_of_reach(path: str, policy: Policy, case: Case, *, is_named: bool = False) -> bool:
+    """Of this jail's agent, and of those in other projects: neither the file nor a link on the way to it can be changed by them. It is opened
+    by this path, and what is beside it too, whenever it is needed. `is_named`: an admin named it, and answers for the others."""
+    found = case.disk.follow(path)
+    places = (found.real, *[link for link, _ in found.links])
+    return not any([_is_writable(place, policy) or not (is_named or _is_of_others(place, case)) for place in places])
+
+
+def settings_file(policy: Policy, case: Case) -> str:
+    """Slurm's own, where it is not in its usual place: it names libraries that Slurm's programs load, and they run outside."""
+    named, given = case.settings.text("slurm.conf"), started_with(case).get("SLURM_CONF", "")
+    if named or not given or (given.startswith("/") and is_out_of_reach(given, policy, case)):
+        return named or given
+    hint = "unset SLURM_CONF; or slurm.conf, which an admin sets; or slurm.enabled = off"
+    raise UserError("SLURM_CONF names a file that an agent could change, and Slurm's programs would obey it outside", where=plain(given), hint=hint)
+
+
+def _is_of_others(path: str, case: Case) -> bool:
+    """What a user may change, an agent of theirs may have been granted somewhere. Root may change everything, and knows it."""
+    uid, disk = case.host.uid, case.disk
+    for place in way_to(path) if uid else ():
+        seen = disk.stat(place)
+        if seen and (seen.st_uid == uid or (disk.writable(place) and not seen.st_mode & stat.S_ISVTX)):
+            return False
+    return True
 
 
 def _is_writable(path: str, policy: Policy) -> bool:
@@ -51,14 +82,16 @@ def _places(case: Case) -> tuple[str, ...]:
 
 
 def real_programs(policy: Policy, case: Case, programs: str) -> list[str]:
-    """Every one that the jail shows, by its real path: where we found ours, on PATH, in the usual places, in what a module would add."""
+    """Every one that the jail shows, by its real path: where we found ours, on PATH, in the usual places, in what a module would add.
+
+    But for what it can write: there an agent can put any program, and could put a link while the jail is being built."""
     disk, seen = case.disk, {}
     for place in dict.fromkeys((programs, *_places(case), *case.host.environment.get("PATH", "").split(":"), *_of_modules(case))):
         home = disk.follow(place).real if place.startswith("/") else ""
         if home and home not in seen and any(disk.kind(f"{home}/{name}") for name in TELLING):
             seen[home] = [disk.follow(f"{home}/{name}") for name in NAMES]
     found = dict.fromkeys(one.real for all_there in seen.values() for one in all_there if one.kind == "file")
-    return [path for path in found if policy.view.shows(path)]
+    return [path for path in found if policy.view.shows(path) and not _is_writable(path, policy)]
 
 
 def _of_modules(case: Case) -> Iterator[str]:

@@ -48,6 +48,7 @@ class Cover:
     path: str
     word: int  # where the options name it: five words from here on
     executable: bool = False
+    movable: bool = False  # somebody but root could put a link there, which bwrap would follow
 
 
 @record

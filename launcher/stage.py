@@ -12,13 +12,13 @@ import resource
 import signal
 
 from agent_sandbox.launcher import syscalls
-from agent_sandbox.launcher.view import SHELF, Carving, way_to
+from agent_sandbox.launcher.view import SHELF, Carving
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from agent_sandbox.launcher.plan import Held, Plan, Stage
+    from agent_sandbox.launcher.plan import Cover, Held, Plan, Stage
     from agent_sandbox.launcher.policy import Limits
     from agent_sandbox.launcher.view import Carve
 
@@ -40,9 +40,10 @@ def become(plan: Plan, status: int, environment: dict[str, str], ready: Callable
     """Prepare this process, wait until the others are ready, and turn it into the backend. Returns only by an exception."""
     enter_namespaces(plan.stage)
     make_carves(plan.stage.carves)
+    grants = open_grants(plan.stage.held)
     shelf = Shelf()
-    shelved = hold_grants(plan.stage.held, shelf)
-    covered = cover_files(plan, shelf, shelved)
+    covered = cover_files(plan, shelf)
+    shelved = hold_grants(grants, shelf)
     set_limits(plan.stage.limits)
     if plan.stage.scope_abstract_sockets or plan.stage.scope_signals:
         syscalls.prctl(syscalls.PR_SET_NO_NEW_PRIVS, 1)
@@ -153,39 +154,38 @@ class Shelf:
         return self._handle
 
 
-def hold_grants(held: Sequence[Held], shelf: Shelf) -> dict[int, str]:
-    """Open each grant by a path without links, and put its mount where nobody else can swap it: which option names it, and how now."""
-    trees = [(one, _open_grant(one)) for one in held]
+def open_grants(held: Sequence[Held]) -> list[tuple[Held, int]]:
+    """Each by a path without links, before the shelf lies over some of them."""
+    return [(one, _open_grant(one)) for one in held]
+
+
+def hold_grants(grants: Sequence[tuple[Held, int]], shelf: Shelf) -> dict[int, str]:
+    """Put the mount of each, with what covers files in it, where nobody else can swap it: which option names it, and how now."""
     try:
-        return {one.word: _shelve(tree, str(number), shelf.handle()) for number, (one, tree) in enumerate(trees)}
+        return {one.word: _shelve(found, str(number), shelf.handle()) for number, (one, found) in enumerate(grants)}
     except OSError as error:
         raise StageError(f"the grants cannot be held: {error.strerror}")
 
 
-def cover_files(plan: Plan, shelf: Shelf, shelved: dict[int, str]) -> frozenset[int]:
+def cover_files(plan: Plan, shelf: Shelf) -> frozenset[int]:
     """Files of ours over the host's, which bwrap's bind of the directory carries along: the options that are done with."""
     contents = {one.label: one.content for one in plan.data}
-    moved = {plan.options[word + 1]: place for word, place in shelved.items()}  # bwrap binds these from the shelf
     sources: dict[tuple[bytes, bool], int] = {}  # many programs are one and the same
     top = os.open("/", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     done = []
     try:
-        for cover in plan.stage.covers:
+        targets = [_find(cover, top) for cover in plan.stage.covers]  # before the shelf lies over some of them
+        for cover, target in zip(plan.stage.covers, targets, strict=True):
             kind = contents[cover.path], cover.executable
             if kind not in sources:
                 sources[kind] = _lay_out(*kind, f"cover-{len(sources)}", shelf.handle())
-            if _cover(_on_shelf(cover.path, moved), sources[kind], top):
+            if _cover(cover, target, sources[kind], top):
                 done.append(cover.word)
         for handle in (top, *sources.values()):
             os.close(handle)
     except OSError as error:
         raise StageError(f"files of the system cannot be covered: {error.strerror}")
     return frozenset(word + more for word in done for more in range(COVER_WORDS))
-
-
-def _on_shelf(path: str, moved: dict[str, str]) -> str:
-    above = next((one for one in way_to(path) if one in moved), "")
-    return moved[above] + path[len(above) :] if above else path
 
 
 def _lay_out(content: bytes, executable: bool, name: str, shelf: int) -> int:
@@ -203,31 +203,41 @@ def _lay_out(content: bytes, executable: bool, name: str, shelf: int) -> int:
     return os.open(name, os.O_PATH | os.O_CLOEXEC, dir_fd=shelf)
 
 
-def _cover(path: str, source: int, top: int) -> bool:
-    """Whoever adds an account replaces the file by another one: then once more, on that. A link is left to bwrap, which follows it."""
+def _find(cover: Cover, top: int) -> int:
+    """-1 = a link, or gone: left to bwrap, which follows links, out of the jail too. So not where somebody but root may have put it."""
+    try:
+        return syscalls.open_beneath(top, cover.path[1:], os.O_PATH)
+    except OSError as error:
+        if cover.movable:
+            raise StageError(f"{cover.path} changed while the jail was being built ({error.strerror}): start again")
+        if error.errno not in (errno.ELOOP, errno.ENOENT):
+            raise
+        return -1
+
+
+def _cover(cover: Cover, target: int, source: int, top: int) -> bool:
+    """Whoever adds an account replaces the file by another one: then once more, on that."""
     for _ in range(TRIES):
+        if target < 0:
+            return False
+        tree = syscalls.clone_tree(source)
         try:
-            target = syscalls.open_beneath(top, path[1:], os.O_PATH)
-            tree = syscalls.clone_tree(source)
             syscalls.attach_tree(tree, target)
-            os.close(target)
-            os.close(tree)
             return True
         except OSError as error:
-            if error.errno == errno.ELOOP:
-                return False
             if error.errno != errno.ENOENT:
                 raise
-    return False
+        finally:
+            os.close(tree)
+            os.close(target)
+        target = _find(cover, top)
+    raise StageError(f"{cover.path} is replaced all the time: start again")
 
 
 def _open_grant(one: Held) -> int:
     top = os.open("/", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        found = syscalls.open_beneath(top, one.path[1:], os.O_PATH)
-        tree = syscalls.clone_tree(found)
-        os.close(found)
-        return tree
+        return syscalls.open_beneath(top, one.path[1:], os.O_PATH)
     except OSError as error:
         if one.optional and error.errno == errno.ENOENT:
             return -1
@@ -236,18 +246,19 @@ def _open_grant(one: Held) -> int:
         os.close(top)
 
 
-def _shelve(tree: int, name: str, shelf: int) -> str:
+def _shelve(found: int, name: str, shelf: int) -> str:
     """A place of the same kind on the shelf; one that is gone gets none, and its option is one that may fail."""
     path = f"{SHELF}/{name}"
-    if tree < 0:
+    if found < 0:
         return path
+    tree = syscalls.clone_tree(found)
     if os.fstat(tree).st_mode & 0o170000 == 0o040000:
         os.mkdir(name, 0o700, dir_fd=shelf)
     else:
         os.close(os.open(name, os.O_CREAT | os.O_CLOEXEC, 0o600, dir_fd=shelf))
     target = os.open(name, os.O_PATH | os.O_CLOEXEC | os.O_NOFOLLOW, dir_fd=shelf)
     syscalls.attach_tree(tree, target)
-    for handle in (target, tree):
+    for handle in (target, tree, found):
         os.close(handle)
     return path
 

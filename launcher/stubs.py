@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from agent_sandbox.launcher.policy import Policy
+    from agent_sandbox.launcher.probe import Disk
 
 OURS = "agent-sandbox"
 
@@ -22,10 +23,10 @@ def link_to(place: str, name: str, stub: str) -> Mount:
     return Mount(path=f"{place}/{name}", kind=Kind.LINK, target=stub, origin=OURS)
 
 
-def stand_in(path: str, content: bytes, backend: str) -> Mount:
+def stand_in(path: str, content: bytes, backend: str, disk: Disk) -> Mount:
     """At the path of a real program: the stub, or nothing that can be opened where nothing can be mounted."""
     if backend == "bwrap":
-        return Mount(path=path, kind=Kind.FILE, content=content, executable=True, origin=OURS)
+        return Mount(path=path, kind=Kind.FILE, content=content, executable=True, movable=disk.movable(path), origin=OURS)
     return Mount(path=path, kind=Kind.MASK, origin=OURS)
 
 

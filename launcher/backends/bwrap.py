@@ -61,7 +61,7 @@ class Bwrap:
             words=("--args", str(OPTIONS_FD), "--"), options=options, options_fd=OPTIONS_FD, status_fd=STATUS_FD,
             room=places_of_helpers(policy), helpers=policy.helpers,
             stage=Stage(
-                carves=policy.carves, held=tuple(_held(policy, options)), covers=tuple(_covers(options)), limits=policy.limits,
+                carves=policy.carves, held=tuple(_held(policy, options)), covers=tuple(_covers(policy, options)), limits=policy.limits,
                 most_user_namespaces=None if policy.syscalls.nested else _own_user_namespaces(host),
                 scope_abstract_sockets=policy.network.mode == "open" and host.landlock >= SCOPES_ABI,
                 scope_signals=host.landlock >= SCOPES_ABI, ignored_signals=GROUP_SIGNALS,
@@ -131,11 +131,13 @@ def _held(policy: Policy, options: tuple[str, ...]) -> Iterator[Held]:
             yield Held(path=options[word], word=word, optional=mount.optional)
 
 
-def _covers(options: tuple[str, ...]) -> Iterator[Cover]:
+def _covers(policy: Policy, options: tuple[str, ...]) -> Iterator[Cover]:
+    movable = {mount.path for mount in policy.view.mounts if mount.kind == Kind.FILE and mount.movable}
     end = options.index("--chdir")  # after it come only variables
     for word in range(end - 4):
         if options[word] == "--perms" and options[word + 2] == "--ro-bind-data":
-            yield Cover(path=options[word + 4], word=word, executable=options[word + 1] == "0700")
+            path = options[word + 4]
+            yield Cover(path=path, word=word, executable=options[word + 1] == "0700", movable=path in movable)
 
 
 def _filter_options(data: tuple[Data, ...]) -> Iterator[str]:

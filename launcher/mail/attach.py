@@ -32,7 +32,7 @@ def _mounts(policy: Policy, case: Case, backend: str) -> Iterator[Mount]:
     place, names, content = place_of_stubs(policy), read_names(), _read("stub.sh")
     yield Mount(path=f"{place}/{STUB}", kind=Kind.FILE, content=content, executable=True, origin=OURS)
     yield from (link_to(place, name, STUB) for name in names)
-    yield from (stand_in(real, content, backend) for real in find_installed(policy, case, names))
+    yield from (stand_in(real, content, backend, case.disk) for real in find_installed(policy, case, names))
 
 
 def read_names() -> list[str]:

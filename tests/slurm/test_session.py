@@ -80,3 +80,18 @@ def test_the_real_programs_are_the_stub_or_refused_wherever_they_are(site: Site,
     assert sum(stub in line for line in answers) == (4 if backend == "bwrap" else 1), inside
     assert sum(refused in line for line in answers) == (0 if backend == "bwrap" else 3), inside
     assert answers[-1] == "0"  # the neighbours of what is refused work
+
+
+@pytest.mark.parametrize("backend", BACKENDS, indirect=True)
+def test_real_programs_in_a_directory_of_the_users_are_the_stub_or_refused_and_what_agents_can_write_stays_theirs(site: Site, backend: str) -> None:
+    jail = site.jail
+    tools, own = jail.user.home / "tools/bin/sbatch", jail.project / "bin/sbatch"
+    for path in (tools, own):
+        jail.write(path, mode=0o755).write_bytes(Path("/usr/bin/sbatch").read_bytes())
+    jail.configure(f'[slurm]\nenabled = "on"\n[filesystem]\nreadonly = ["{tools.parents[1]}"]\n')
+    script = '"$1" --no-such-option 2>&1; rm "$2" && echo removed'
+    env = {"PATH": f"{tools.parent}:{own.parent}:/usr/bin:/bin"}
+    assert "unrecognized option" in site.outside("sh", "-c", script, "sh", tools, jail.project / "none", env=env).out  # control: it is the real one
+    inside = site.inside("sh", "-c", script, "sh", tools, own, options=(), env=env)
+    assert ("is not an option that is known here" if backend == "bwrap" else "Permission denied") in inside.out, inside
+    assert inside.out.endswith("removed\n") and not own.exists(), inside
