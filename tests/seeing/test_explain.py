@@ -193,15 +193,17 @@ def test_a_system_call_follows_the_mode(jail: Jail) -> None:
 @pytest.mark.parametrize(
     ("words", "hint"),
     [
-        (["filesystem.hme"], "did you mean filesystem.home?"),
-        (["seccomp"], "did you mean seccomp.mode or seccomp.deny?"),
+        (["filesystem.hme"], "did you mean `explain filesystem.home`?"),
+        (["seccomp"], "its keys are seccomp.mode, seccomp.deny"),
         (["syscall", "mountt"], "did you mean 'mount'?"),
         (["env", "A=B"], "explain env NAME"),
         ([], "usage: "),
-        (["path"], "usage: "),
+        (["path"], "explain path takes one path"),
         (["path", ""], "usage: "),
         (["path", "a", "b"], "usage: "),
-        (["pth", "a"], "usage: "),
+        (["pth", "a"], "did you mean `explain path a`?"),
+        (["sbach", "-N1", "a"], "did you mean `explain sbatch -N1 a`?"),
+        (["nothing", "like", "it"], "usage: "),
     ],
     ids=lambda value: "-".join(value) if isinstance(value, list) else "",
 )
