@@ -102,10 +102,10 @@ def check(args: tuple[str, ...], where: Where) -> None:
         print(f"{printable(args[0])}: understood")
         return
     settings = load(where, {})
-    for layer in settings.layers:
-        if layer.path:
-            print(f"{printable(layer.path)}: understood")
-    if not any(layer.path for layer in settings.layers):
+    files = dict.fromkeys(layer.path for layer in settings.layers if layer.path)  # the admin's is two: what holds, and [defaults]
+    for path in files:
+        print(f"{printable(path)}: understood")
+    if not files:
         print("there is no config file here: the shipped defaults hold")
     for clamp in settings.clamps:
         print(clamp.line(), file=sys.stderr)

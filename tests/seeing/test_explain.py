@@ -214,6 +214,14 @@ def test_a_wrong_question_gets_the_nearest_right_one(jail: Jail, words: list[str
     assert "Traceback" not in asked.err
 
 
+def test_a_command_of_slurm_is_refused_where_slurm_is_off(jail: Jail) -> None:
+    assert jail.ask("explain", "squeue", "--me").out.startswith("squeue: allowed\n")
+    jail.configure('[slurm]\nenabled = "off"\n')
+    asked = jail.ask("explain", "squeue", "--me")
+    assert asked.out.startswith("squeue: refused\n") and "slurm.enabled is off (" in asked.out, asked
+    assert "  runs " not in asked.out
+
+
 @pytest.mark.parametrize("path", ["\udcff\n", "x" * 5000, "//", "./../..", "loop/x"])
 def test_a_strange_path_gets_an_answer(jail: Jail, path: str) -> None:
     jail.outside("ln", "-s", "loop", "loop")

@@ -89,6 +89,12 @@ def test_check_names_the_files_that_were_understood(world: World, capsys: pytest
     assert capsys.readouterr().out == f"{user}: understood\n{project}: understood\n"
 
 
+def test_check_names_a_file_once_that_has_defaults_too(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    path = world.admin("limits.wall_time = '24h'\n[defaults.network]\nmode = 'isolated'\n")
+    assert run(world, "check") == 0
+    assert capsys.readouterr().out == f"{path}: understood\n"
+
+
 def test_check_says_so_where_there_is_no_file(world: World, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(world, "check") == 0
     assert capsys.readouterr().out == "there is no config file here: the shipped defaults hold\n"
