@@ -41,6 +41,7 @@ class Command:
     environment: tuple[tuple[str, str], ...] = ()  # added to a clean one
     stdin: bytes | Callable[[], bytes] = b""  # or what makes it while the program starts; if that raises, the program is ended unheard
     finish: Callable[[Result], Step] | None = None  # None: the result is the answer
+    hear: Callable[[bytes], bytes] | None = None  # of a captured one: its first line, once it has said it, becomes what the stub is told then
     first: bytes = b""  # the stub's output before the program starts
     live: bool = False
     lasting: bool = False  # without a time limit; counted apart, so that those that wait for a job do not stop the others

@@ -11,7 +11,7 @@ import re
 import sys
 
 from agent_sandbox.chaperon import stub, words
-from agent_sandbox.chaperon.explained import explain
+from agent_sandbox.chaperon.explained import REFUSED, explain
 from agent_sandbox.chaperon.orders import LISTS, NUMBERS, Caps, caps_of
 from agent_sandbox.chaperon.registry import COMMANDS, variables
 from agent_sandbox.chaperon.validate import script_of
@@ -20,7 +20,7 @@ from agent_sandbox.chaperon.views.answer import make_rules
 from agent_sandbox.config import kinds
 from agent_sandbox.config.errors import UserError
 from agent_sandbox.config.keys import KEYS
-from agent_sandbox.config.record import record
+from agent_sandbox.config.record import record, replace
 from agent_sandbox.launcher.own import summary_path
 from agent_sandbox.launcher.policy import Network
 from agent_sandbox.launcher.resolve.network import may_send_mail
@@ -63,6 +63,8 @@ def run(request: Request, command: tuple[str, ...], as_json: bool) -> int:
     found = explain(asked, _rules(site, ()), site.scope, site.logs, os.getuid())
     if found.dated and (version := _version(site)):
         found = explain(asked, _rules(site, version), site.scope, site.logs, os.getuid())
+    if site.enabled == "off":
+        found = replace(found, verdict=REFUSED, argv=(), notes=())
     put_json(_data(found, site)) if as_json else _put(found, site)
     return 0
 
@@ -153,7 +155,7 @@ def _version(site: Site) -> tuple[int, ...]:
 def _notes(found: Explained, site: Site) -> list[str]:
     notes = list(found.notes)
     if site.enabled == "off":
-        notes.append(f"slurm.enabled is off ({site.origin('slurm.enabled')}): there is no {found.command} in a jail")
+        notes.append(f"slurm.enabled is off ({site.origin('slurm.enabled')}): Slurm is out of reach in a jail")
     elif not site.program:
         notes.append("Slurm was not found here")
     counted = [f"slurm.{name} ({getattr(site.caps, name)})" for name in ("max_jobs", "max_submit_rate") if getattr(site.caps, name) is not None]

@@ -44,7 +44,7 @@ def explain(request: Request, rules: Rules, kind: str, logs: str, uid: int) -> E
         argv: tuple[str, ...] | Reply = _submitted(checked, logs)
         notes: tuple[str, ...] = ("your script is inside a script of ours, which sbatch reads from its input",)
     else:
-        argv, notes = _viewed(checked, rules, kind, uid), ()
+        argv, notes = _viewed(checked, rules, kind, uid), (f"only for jobs {CALLED[kind]} (slurm.scope)",) if checked.jobs else ()
     notes = (*checked.notes, *notes)
     if isinstance(argv, Reply):
         lines = tuple(argv.err.decode("utf-8", "replace").splitlines())

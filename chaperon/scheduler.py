@@ -92,6 +92,13 @@ class Process:
         self._said[is_error].append(piece[:room])
         self._size += min(len(piece), room)
 
+    def take_first_line(self) -> bytes:
+        """Of its output, once: empty until it is whole, and ever after."""
+        line, end, _ = b"".join(self._said[False]).partition(b"\n") if self.command.hear else (b"", b"", b"")
+        if end:
+            self.command = replace(self.command, hear=None)
+        return line + end if end else b""
+
     @property
     def has_spoken(self) -> bool:
         return self._size > 0

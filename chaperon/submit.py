@@ -16,6 +16,7 @@ from agent_sandbox.chaperon.registry import COMMANDS, variables
 from agent_sandbox.chaperon.room import with_room
 from agent_sandbox.chaperon.validate import script_of
 from agent_sandbox.chaperon.views.answer import ledger_of, with_verdict
+from agent_sandbox.chaperon.views.scope import NO_LOG
 from agent_sandbox.chaperon.wire import Reply, Want, refused
 from agent_sandbox.config.errors import UserError
 
@@ -74,9 +75,9 @@ def _start(request: Request, checked: Approved, script: bytes | None, orders: Or
             raise UserError(" ".join(str(error).split())) from None
         return packed
 
+    waits, submitted = checked.has("wait"), Submission(checked, job, ledger, token)
     return Command(
-        program="sbatch", words=options, stdin=prepare, lasting=checked.has("wait"),
-        finish=lambda result: _answer(result, checked, job, ledger, token),
+        program="sbatch", words=options, stdin=prepare, lasting=waits, hear=submitted.hear if waits else None, finish=submitted.finish,
     )  # fmt: skip
 
 
@@ -107,18 +108,44 @@ def _write(path: str, content: bytes) -> None:
         raise UserError(f"nothing was submitted: the job's variables could not be kept: {error.strerror}", where=path)
 
 
-def _answer(result: Result, checked: Approved, job: Job, ledger: Ledger, token: str) -> Reply:
-    """Recorded first. With --wait the job has ended by now, and its exit code is ours."""
-    number = result.out.decode("ascii", "replace").strip().partition(";")[0]
-    if not number.isdecimal():
+class Submission:
+    """What sbatch says of a job, recorded before it is passed on: at once where it then waits for the job, else at its end."""
+
+    def __init__(self, checked: Approved, job: Job, ledger: Ledger, token: str) -> None:
+        self._checked, self._job, self._ledger, self._token = checked, job, ledger, token
+        self._number = 0
+
+    def hear(self, line: bytes) -> bytes:
+        """The job's number → what the stub is told; nothing where it is none, or was told before."""
+        number = line.decode("ascii", "replace").strip().partition(";")[0]
+        if self._number or not number.isdecimal():
+            return b""
+        self._number = int(number)
+        self._ledger.record(self._token, self._number, self._checked.sizes.array if self._checked.sizes else 1, self._job.name)
+        if self._checked.has("quiet"):
+            return b""
+        return line if self._checked.has("parsable") else f"Submitted batch job {number}\n".encode()
+
+    def finish(self, result: Result) -> Reply:
+        """With --wait the job has ended by now, and its exit code is ours."""
+        told = self.hear(result.out)
+        if not self._number:
+            return self._refused(result)
+        facts = (("job", self._number), ("name", self._job.name))
+        return Reply(code=result.code, out=told, err=result.err + self._why(result.code), facts=facts)
+
+    def _refused(self, result: Result) -> Reply:
         if not result.timed_out:  # else it may have been submitted: the intent stays, and Slurm is asked
-            ledger.drop(token)
-            _remove(job.variables)
-        told = b"" if checked.has("test-only") and checked.has("quiet") and not result.code else result.err
-        return Reply(code=result.code, out=b"" if checked.has("test-only") else result.out, err=told)
-    ledger.record(token, int(number), checked.sizes.array if checked.sizes else 1, job.name)
-    told = result.out if checked.has("parsable") else f"Submitted batch job {number}\n".encode()
-    return Reply(code=result.code, out=b"" if checked.has("quiet") else told, err=result.err, facts=(("job", int(number)), ("name", job.name)))
+            self._ledger.drop(self._token)
+            _remove(self._job.variables)
+        tests = self._checked.has("test-only")
+        silent = tests and self._checked.has("quiet") and not result.code
+        return Reply(code=result.code, out=b"" if tests else result.out, err=b"" if silent else result.err)
+
+    def _why(self, code: int) -> bytes:
+        """Why a job that was waited for never started: there is no output of its own that would tell."""
+        reason = self._ledger.reasons(self._number) if code and self._checked.has("wait") else ""
+        return f"{reason}\n".encode() if reason and reason != NO_LOG.format(job=self._number) else b""
 
 
 def _remove(path: str) -> None:

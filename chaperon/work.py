@@ -89,13 +89,19 @@ class Work:
             self._poller.drop(handle)
             process.close_output(handle)
         elif not process.command.live:
-            process.keep(piece, is_error=handle == process.err)
+            self._keep(talk, process, piece, is_error=handle == process.err)
         elif piece:
             talk.say(encode_output(ERR if handle == process.err else OUT, piece))
             self._hold_back(talk, process)
         if not process.outputs() and process.code is not None and talk.process is process:
             self._finish(talk, process)
         return bool(piece)
+
+    def _keep(self, talk: Talk, process: Process, piece: bytes, *, is_error: bool) -> None:
+        process.keep(piece, is_error=is_error)
+        hear = process.command.hear
+        if hear and (line := process.take_first_line()):
+            talk.say(encode_output(OUT, hear(line)))
 
     def _hold_back(self, talk: Talk, process: Process) -> None:
         """A stub that does not take its output makes the program wait, as a pipe between the two would."""

@@ -5,6 +5,7 @@ Not on the launch path: imports what it likes.
 
 from __future__ import annotations
 
+import difflib
 import json
 import os
 import shlex
@@ -15,6 +16,7 @@ from types import ModuleType
 
 from agent_sandbox.config import show
 from agent_sandbox.config.content import unknown
+from agent_sandbox.config.create import create
 from agent_sandbox.config.errors import UserError
 from agent_sandbox.config.keys import KEYS
 from agent_sandbox.config.layers import check_file, command_line_source, load
@@ -24,12 +26,14 @@ from agent_sandbox.config.tables import layout
 from agent_sandbox.config.typed import read_typed
 
 USAGE = """\
-agent-sandbox config show [--json] [KEY]...   what holds here, where it comes from, and what was not allowed
-agent-sandbox config keys [--json]            every key, its values and how the ranks combine it
-agent-sandbox config init                     write a commented config file of your own
-agent-sandbox config set KEY VALUE            change your own config file
-agent-sandbox config check [FILE]             is the config understood?
-agent-sandbox config edit                     open your own config file in $VISUAL or $EDITOR, then check it
+usage: agent-sandbox config WORD
+
+  show [--json] [KEY]...   what holds here, and where it comes from
+  keys [--json]            every key, its values and how the ranks combine it
+  init                     write a commented config file of your own
+  set KEY VALUE            change your own config file
+  check [FILE]             is the config understood?
+  edit                     your own file in $VISUAL or $EDITOR, then check it
 """
 
 
@@ -40,7 +44,9 @@ def run(args: tuple[str, ...], where: Where) -> int:
         print(USAGE, end="")
         return 0
     if word not in COMMANDS:
-        raise UserError(f"config {word} is not a command", hint="agent-sandbox config --help lists them")
+        near = difflib.get_close_matches(word, COMMANDS, 1)
+        hint = f"did you mean config {near[0]}? " if near else ""
+        raise UserError(f"config {word} is not a command", hint=f"{hint}agent-sandbox config --help lists them")
     COMMANDS[word](tuple(rest), where)
     return 0
 
@@ -70,7 +76,7 @@ def show_keys(args: tuple[str, ...], where: Where) -> None:
 
 def init(args: tuple[str, ...], where: Where) -> None:
     _refuse_more(args)
-    print(f"wrote {_writer().create(_own_file(where))}")
+    print(f"wrote {create(_own_file(where))}")
 
 
 def set_key(args: tuple[str, ...], where: Where) -> None:
@@ -96,9 +102,11 @@ def check(args: tuple[str, ...], where: Where) -> None:
         print(f"{printable(args[0])}: understood")
         return
     settings = load(where, {})
-    for layer in settings.layers:
-        if layer.path:
-            print(f"{printable(layer.path)}: understood")
+    files = dict.fromkeys(layer.path for layer in settings.layers if layer.path)  # the admin's is two: what holds, and [defaults]
+    for path in files:
+        print(f"{printable(path)}: understood")
+    if not files:
+        print("there is no config file here: the shipped defaults hold")
     for clamp in settings.clamps:
         print(clamp.line(), file=sys.stderr)
 
@@ -107,7 +115,7 @@ def edit(args: tuple[str, ...], where: Where) -> None:
     _refuse_more(args)
     path = _own_file(where)
     if not os.path.lexists(path):
-        _writer().create(path)
+        create(path)
     editor = shlex.split(os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi")
     program = shutil.which(editor[0]) if editor else None
     if program is None:
@@ -130,11 +138,14 @@ def _own_file(where: Where) -> str:
 
 
 def _writer() -> ModuleType:
-    """Imported when something is written: it needs tomlkit, which the copy of a first use may not have."""
+    """Imported when a file is changed: it needs tomlkit, which the copy of a first use may not have."""
     try:
         from agent_sandbox.config import write
     except ImportError:
-        raise UserError("tomlkit is not in this copy of agent-sandbox", hint="`make install` in the clone adds it") from None
+        raise UserError(
+            "tomlkit, which changes a file and keeps its comments, is not in this copy of agent-sandbox",
+            hint="`make install` in the clone adds it; `agent-sandbox config edit` works without it",
+        ) from None
     return write
 
 

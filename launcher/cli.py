@@ -12,9 +12,9 @@ if TYPE_CHECKING:
 # Our own words: they win over a program of that name; `agent-sandbox -- ps` runs the program.
 WORDS = {
     "doctor": "is this machine ready, and if not, what to do",
-    "explain": "why it is so: explain KEY | path P | env NAME | syscall NAME | sbatch …",
-    "config": "the settings: config show | keys | init | set | check | edit",
-    "audit": "the log of launches: audit show | verify",
+    "explain": "why: KEY, path P, env N, syscall N, host H, sbatch …",
+    "config": "the settings: show, keys, init, set, check, edit",
+    "audit": "the log of launches and Slurm requests: show, verify",
     "ps": "the sessions that are running",
     "help": "this page",
     "version": "the version",
@@ -148,8 +148,8 @@ def _shown(text: str) -> str:
 
 def help_page() -> str:
     lines = ["usage: agent-sandbox [OPTIONS] [--] [COMMAND [ARGUMENTS…]]", ""]
-    lines += ["Runs COMMAND (default: your shell) in a jail: the project directory is writable, the system is"]
-    lines += ["readable, and nothing else is there.", ""]
+    lines += ["Runs COMMAND (default: your shell) in a jail: the project directory is writable,"]
+    lines += ["the system is readable, and nothing else is there.", ""]
     lines += ["options:", *(f"  {f'{o.name} {o.value}'.strip():24} {o.help}" for o in OPTIONS), ""]
     lines += ["our own words (`--` before one runs a program of that name):", *(f"  {word:24} {text}" for word, text in WORDS.items())]
     return "\n".join(lines)

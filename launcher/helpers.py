@@ -29,6 +29,12 @@ def find_explainer(name: str) -> ModuleType | None:
     return next((found for module in EXPLAINS if name in (found := import_module(module)).NAMES), None)
 
 
+def explained_commands() -> list[str]:
+    from importlib import import_module
+
+    return [name for module in EXPLAINS for name in import_module(module).NAMES]
+
+
 def attach_helpers(policy: Policy, case: Case, backend: str, *, in_session: bool = True) -> Policy:
     for module, switch, goes_with_session in ATTACHED:
         if KEYS[switch].ready and _is_on(switch, case.settings) and (in_session or not goes_with_session):

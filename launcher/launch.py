@@ -205,7 +205,8 @@ def start_line(case: Case, decision: Decision, missing: str) -> str:
     policy = decision.policy
     network = f"network {policy.network.mode}" + (f" ({policy.network.why})" if policy.network.why else "")
     parts = [decision.backend.name, f"project {printable(policy.project)}", f"home {policy.home_mode}", network]
-    parts.append(f"{len(policy.environment.removed)} variables removed")
+    removed = len(policy.environment.removed)
+    parts.append(f"{removed} variable{'' if removed == 1 else 's'} removed")
     parts += [helper.line for helper in policy.helpers]
     above = repository_above(policy.project, case.disk)
     if above:

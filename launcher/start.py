@@ -67,7 +67,16 @@ def _check_search(name: str, policy: Policy, disk: Disk) -> None:
         )  # fmt: skip
     if unfit:
         raise UserError(f"{printable(unfit)}: cannot be run: not an executable file", code=NOT_EXECUTABLE)
-    raise UserError(f"{printable(name)}: command not found", code=NOT_FOUND)
+    raise UserError(f"{printable(name)}: command not found", hint=_own_word(name), code=NOT_FOUND)
+
+
+def _own_word(name: str) -> str:
+    import difflib
+
+    from agent_sandbox.launcher.cli import WORDS
+
+    near = difflib.get_close_matches(name, WORDS, 1, 0.75)
+    return f"did you mean `agent-sandbox {near[0]}`?" if near else ""
 
 
 def _follow(path: str, policy: Policy, disk: Disk) -> tuple[str, str]:

@@ -35,7 +35,7 @@ def run(request: Request) -> int:
     as_json, words = take_json(request.command, request.json)
     word, *rest = words or ("",)
     if word not in ("show", "verify"):
-        raise UserError(f"audit {printable(word)}: not a command".replace(" :", ":"), hint=f"usage: {USAGE}")
+        raise UserError(f"audit {printable(word)} is not a command" if word else "audit what?", hint=f"usage: {USAGE}")
     audit = own_audit()
     if word == "show":
         return show(audit, read_options(rest), as_json)

@@ -11,7 +11,7 @@ import difflib
 from agent_sandbox.config.errors import UserError
 from agent_sandbox.config.keys import KEYS, SECTIONS
 from agent_sandbox.config.show import setting_rows
-from agent_sandbox.launcher.helpers import find_explainer
+from agent_sandbox.launcher.helpers import explained_commands, find_explainer
 from agent_sandbox.launcher.launch import Case, open_case
 from agent_sandbox.launcher.own import summary_path
 from agent_sandbox.launcher.policy import Syscalls
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from agent_sandbox.launcher.cli import Request
 
 USAGE = "agent-sandbox [OPTIONS] explain [--json] KEY | path P | env NAME | syscall NAME | host NAME[:PORT] | sbatch ARGUMENTS…"
+KINDS = {"path": "path", "env": "variable's name", "syscall": "system call's name", "host": "host, as NAME or NAME:PORT"}
 RULES = {
     "union": "entries add up; none that a higher rank set can go",
     "strictest": "a lower rank may equal or harden",
@@ -67,12 +68,18 @@ def read_question(words: tuple[str, ...]) -> tuple[str, str]:
         return words[0], words[1]
     if len(words) == 1 and words[0] in KEYS:
         return "key", words[0]
-    problem = f"{printable(' '.join(words))}: there is no such thing to explain" if words else "explain what?"
-    near = difflib.get_close_matches(words[0], [*KEYS, *EXPLAINED], 1) if words else []
-    if words and words[0] in SECTIONS:
-        near = [" or ".join(SECTIONS[words[0]])]
-    is_usage = not near or near[0] in EXPLAINED
-    raise UserError(problem, hint=f"usage: {USAGE}" if is_usage else f"did you mean {near[0]}?")
+    raise _not_understood(words)
+
+
+def _not_understood(words: tuple[str, ...]) -> UserError:
+    """What is asked of a kind of thing is asked with one word; a word that is nothing is near to something."""
+    if not words or words[0] in KINDS:
+        return UserError(f"explain {words[0]} takes one {KINDS[words[0]]}" if words else "explain what?", hint=f"usage: {USAGE}")
+    problem = f"{printable(' '.join(words))}: there is no such thing to explain"
+    if words[0] in SECTIONS:
+        return UserError(problem, hint=f"its keys are {', '.join(SECTIONS[words[0]])}")
+    near = difflib.get_close_matches(words[0], KEYS if len(words) == 1 else [*KINDS, *explained_commands()], 1)
+    return UserError(problem, hint=f"did you mean `explain {' '.join((near[0], *words[1:]))}`?" if near else f"usage: {USAGE}")
 
 
 def explain_key(name: str, case: Case) -> Answer:

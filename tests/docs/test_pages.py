@@ -33,5 +33,5 @@ def test_help_names_every_option_and_word_and_fits_a_terminal() -> None:
     page = help_page()
     assert all(option.name in page for option in OPTIONS)
     assert all(word in page for word in WORDS)
-    assert max(map(len, page.splitlines())) <= 100
+    assert max(map(len, page.splitlines())) <= 80
     assert not set(RESERVED) & set(WORDS)

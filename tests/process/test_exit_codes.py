@@ -16,6 +16,8 @@ def test_the_commands_own_code_comes_out(jail: Jail, code: int) -> None:
 def test_a_missing_command_is_127(jail: Jail) -> None:
     done = jail.run("no-such-command")
     assert (done.code, done.err) == (127, "agent-sandbox: no-such-command: command not found\n")
+    near = jail.run("docter")
+    assert (near.code, near.err) == (127, "agent-sandbox: docter: command not found\n  did you mean `agent-sandbox doctor`?\n")
 
 
 def test_a_missing_path_is_127(jail: Jail) -> None:

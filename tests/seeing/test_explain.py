@@ -193,15 +193,17 @@ def test_a_system_call_follows_the_mode(jail: Jail) -> None:
 @pytest.mark.parametrize(
     ("words", "hint"),
     [
-        (["filesystem.hme"], "did you mean filesystem.home?"),
-        (["seccomp"], "did you mean seccomp.mode or seccomp.deny?"),
+        (["filesystem.hme"], "did you mean `explain filesystem.home`?"),
+        (["seccomp"], "its keys are seccomp.mode, seccomp.deny"),
         (["syscall", "mountt"], "did you mean 'mount'?"),
         (["env", "A=B"], "explain env NAME"),
         ([], "usage: "),
-        (["path"], "usage: "),
+        (["path"], "explain path takes one path"),
         (["path", ""], "usage: "),
         (["path", "a", "b"], "usage: "),
-        (["pth", "a"], "usage: "),
+        (["pth", "a"], "did you mean `explain path a`?"),
+        (["sbach", "-N1", "a"], "did you mean `explain sbatch -N1 a`?"),
+        (["nothing", "like", "it"], "usage: "),
     ],
     ids=lambda value: "-".join(value) if isinstance(value, list) else "",
 )
@@ -210,6 +212,14 @@ def test_a_wrong_question_gets_the_nearest_right_one(jail: Jail, words: list[str
     assert (asked.code, asked.out) == (125, "")
     assert hint in asked.err
     assert "Traceback" not in asked.err
+
+
+def test_a_command_of_slurm_is_refused_where_slurm_is_off(jail: Jail) -> None:
+    assert jail.ask("explain", "squeue", "--me").out.startswith("squeue: allowed\n")
+    jail.configure('[slurm]\nenabled = "off"\n')
+    asked = jail.ask("explain", "squeue", "--me")
+    assert asked.out.startswith("squeue: refused\n") and "slurm.enabled is off (" in asked.out, asked
+    assert "  runs " not in asked.out
 
 
 @pytest.mark.parametrize("path", ["\udcff\n", "x" * 5000, "//", "./../..", "loop/x"])

@@ -19,6 +19,13 @@ cat "$2" && echo read the key
 echo planted > "$3"
 exit 3
 """
+WAITS = """
+sbatch --wait --output=/dev/null --wrap='until [ -e go ]; do sleep 0.1; done; exit 4' > said &
+for n in $(seq 100); do [ -s said ] && break; sleep 0.1; done
+cat said; squeue --noheader --format=%i
+touch go; wait $!; echo $?; cat said
+sbatch --wait --quiet --output=no/such/place --wrap=true; echo $?
+"""
 
 
 @pytest.fixture(params=BACKENDS)
@@ -44,6 +51,16 @@ def test_a_job_submitted_inside_runs_jailed_and_is_seen_in_the_queue(site: Site)
     assert out.splitlines()[0] == f"jailed 1 in {jail.project} with word"
     assert "read the key" not in out and not planted.exists()  # what is written in a throw-away home is gone with it
     assert (shown["ExitCode"], shown["JobName"]) == ("3:0", "tried")
+
+
+def test_a_job_that_is_waited_for_is_named_at_once_and_its_end_explained(site: Site) -> None:
+    outside = site.outside("sh", "-c", f"{WAITS}rm go said")
+    inside = site.inside("sh", "-c", WAITS, options=())
+    for said in (outside.out, inside.out):
+        first, number, code, again, last = said.splitlines()
+        assert (first, code, again) == (f"Submitted batch job {number}", "4", first), (outside, inside)
+        assert last != "0"
+    assert f"was not started: the job's output file '{site.jail.project}/no/such/place': No such file or directory" in inside.err
 
 
 def test_where_slurm_is_installed_a_session_has_it_without_being_asked_and_says_so(site: Site) -> None:

@@ -37,6 +37,12 @@ def test_a_refusal_has_number_cap_and_advice_in_the_row_of_its_option_and_nothin
     assert len(found.table()) == 2
 
 
+def test_what_names_a_job_is_said_to_hold_for_jobs_of_the_scope_alone() -> None:
+    named, free = asked("scontrol", "update", "JobId=12", "TimeLimit=60"), asked("sinfo")
+    assert (named.verdict, named.notes) == ("allowed", ("only for jobs that were submitted from this project (slurm.scope)",))
+    assert (free.verdict, free.notes) == ("allowed", ())
+
+
 def test_views_show_whose_jobs_they_are_about() -> None:
     assert asked("squeue", "--me").argv == ("squeue", "--jobs=JOBS", "--users=alice")
     assert asked("squeue", "--json").argv == ("squeue", "--jobs=JOBS", "--users=alice", "--json")

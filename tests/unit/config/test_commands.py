@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -88,6 +89,25 @@ def test_check_names_the_files_that_were_understood(world: World, capsys: pytest
     assert capsys.readouterr().out == f"{user}: understood\n{project}: understood\n"
 
 
+def test_check_names_a_file_once_that_has_defaults_too(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    path = world.admin("limits.wall_time = '24h'\n[defaults.network]\nmode = 'isolated'\n")
+    assert run(world, "check") == 0
+    assert capsys.readouterr().out == f"{path}: understood\n"
+
+
+def test_check_says_so_where_there_is_no_file(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(world, "check") == 0
+    assert capsys.readouterr().out == "there is no config file here: the shipped defaults hold\n"
+
+
+def test_a_mistyped_word_gets_the_nearest_and_the_help_fits_a_terminal(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(UserError) as caught:
+        run(world, "sho")
+    assert caught.value.hint.startswith("did you mean config show?")
+    run(world, "--help")
+    assert max(map(len, capsys.readouterr().out.splitlines())) <= 80
+
+
 @pytest.mark.parametrize(
     ("name", "text", "problem"),
     [
@@ -140,6 +160,17 @@ def test_each_line_of_the_template_can_be_uncommented_by_itself_and_all_at_once(
         assert mine.load().clamps == ()
     mine.user_file.write_text("\n".join(lines))
     assert mine.load().clamps == ()
+
+
+def test_a_copy_without_tomlkit_can_begin_a_file_and_says_what_it_cannot_do(mine: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The copy that a first use installs, without network, has none."""
+    monkeypatch.setitem(sys.modules, "tomlkit", None)
+    monkeypatch.delitem(sys.modules, "agent_sandbox.config.write", raising=False)
+    monkeypatch.delattr("agent_sandbox.config.write", raising=False)
+    assert run(mine, "init") == 0
+    with pytest.raises(UserError, match="tomlkit") as caught:
+        run(mine, "set", "network.mode", "isolated")
+    assert "make install" in caught.value.hint
 
 
 @pytest.mark.parametrize("link", [False, True])
@@ -290,7 +321,7 @@ def test_help_lists_the_commands(world: World, capsys: pytest.CaptureFixture[str
     for args in ((), ("--help",), ("help",)):
         assert run(world, *args) == 0
         printed = capsys.readouterr().out
-        assert all(f"agent-sandbox config {word}" in printed for word in commands.COMMANDS)
+        assert all(f"\n  {word} " in printed for word in commands.COMMANDS)
 
 
 @given(
