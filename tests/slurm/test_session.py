@@ -83,7 +83,7 @@ def test_the_real_programs_are_the_stub_or_refused_wherever_they_are(site: Site,
 
 
 @pytest.mark.parametrize("backend", BACKENDS, indirect=True)
-def test_real_programs_in_a_directory_of_the_users_are_the_stub_or_refused_and_what_an_agent_can_write_stays_its_own(site: Site, backend: str) -> None:
+def test_real_programs_in_a_directory_of_the_users_are_covered_too_and_what_an_agent_can_write_stays_its_own(site: Site, backend: str) -> None:
     jail = site.jail
     tools, own = jail.user.home / "tools/bin/sbatch", jail.project / "bin/sbatch"
     for path in (tools, own):
