@@ -103,7 +103,7 @@ def real_programs(policy: Policy, case: Case, programs: str) -> list[str]:
     disk, seen = case.disk, {}
     for place in dict.fromkeys((programs, *_places(case), *case.host.environment.get("PATH", "").split(":"), *_of_modules(case))):
         home = _follow(place, case).real if place.startswith("/") else ""
-        if home and home not in seen and any(disk.kind(f"{home}/{name}") for name in TELLING):
+        if home and home not in seen and not _is_writable(home, policy) and any(disk.kind(f"{home}/{name}") for name in TELLING):
             seen[home] = [_follow(f"{home}/{name}", case) for name in NAMES]
     found = dict.fromkeys(one.real for all_there in seen.values() for one in all_there if one.kind == "file")
     return [path for path in found if policy.view.shows(path) and not _is_writable(path, policy)]

@@ -89,3 +89,14 @@ def test_a_link_to_itself_on_path_keeps_no_session_from_starting(site: Site, pla
     site.jail.configure('[slurm]\nenabled = "on"\n')
     inside = site.inside("sbatch", "--version", options=(), env={"PATH": f"{place}:/usr/bin:/bin", "MODULEPATH": str(modules)})
     assert inside.code == 0 and inside.out.startswith("slurm"), inside
+
+
+@pytest.mark.parametrize("backend", BACKENDS, indirect=True)
+def test_links_in_the_project_name_no_program_that_is_covered(site: Site, backend: str) -> None:
+    """Else whoever leaves a link named srun there takes Python, or the shell, away from the next session."""
+    site.jail.write(site.jail.project / "bin/x").unlink()
+    for name, target in {"sbatch": "/usr/bin/sbatch", "srun": "/usr/bin/python3", "squeue": "/bin/sh"}.items():
+        (site.jail.project / "bin" / name).symlink_to(target)
+    site.jail.configure('[slurm]\nenabled = "on"\n')
+    inside = site.inside("sh", "-c", "/usr/bin/python3 -c 'print(7)'", options=(), env={"PATH": f"{site.jail.project}/bin:/usr/bin:/bin"})
+    assert (inside.code, inside.out) == (0, "7\n"), inside
