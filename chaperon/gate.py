@@ -11,6 +11,7 @@ import errno
 import os
 import stat
 import time
+from itertools import islice
 
 from agent_sandbox.config.record import record
 
@@ -108,7 +109,9 @@ class Gate:
     def sweep(self) -> None:
         """Remove the FIFOs of stubs that were killed before they announced themselves, or whose announcement was lost."""
         now = time.time()
-        for name in os.listdir(self._directory)[:MOST_SWEPT]:
+        with os.scandir(self._directory) as entries:  # there may be any number of them
+            names = [entry.name for entry in islice(entries, MOST_SWEPT)]
+        for name in names:
             stem, _, end = name.rpartition(".")
             if end == "in" and is_name(stem.encode("utf-8", "replace")) and self._is_left(name, now):
                 self._remove(name)

@@ -7,6 +7,7 @@ import stat
 
 from agent_sandbox.config.errors import UserError, plain
 from agent_sandbox.launcher.policy import Access
+from agent_sandbox.launcher.probe import Found
 from agent_sandbox.launcher.view import way_to
 
 TYPE_CHECKING = False
@@ -34,16 +35,30 @@ def find_programs(policy: Policy, case: Case) -> str:
     prefix = case.settings.text("slurm.prefix")
     for place in (f"{prefix}/bin",) if prefix else _places(case):
         path = os.path.normpath(f"{place}/sbatch")
-        found = case.disk.follow(path) if place.startswith("/") else None
-        if found and found.kind == "file" and is_out_of_reach(path, policy, case, is_named=bool(prefix)):
+        if place.startswith("/") and _follow(path, case).kind == "file" and is_out_of_reach(path, policy, case, is_named=bool(prefix)):
             return os.path.dirname(path)
     return ""
+
+
+def _follow(path: str, case: Case) -> Found:
+    """A link to itself, which an agent may have left, is nothing."""
+    try:
+        return case.disk.follow(path)
+    except UserError:
+        return Found(real=path, links=(), kind="")
+
+
+def _entries(directory: str, case: Case) -> tuple[str, ...]:
+    try:
+        return case.disk.entries(directory)
+    except UserError:  # too many
+        return ()
 
 
 def is_out_of_reach(path: str, policy: Policy, case: Case, *, is_named: bool = False) -> bool:
     """Of this jail's agent, and of those in other projects: neither the file nor a link on the way to it can be changed by them. It is opened
     by this path, and what is beside it too, whenever it is needed. `is_named`: an admin named it, and answers for the others."""
-    found = case.disk.follow(path)
+    found = _follow(path, case)
     places = (found.real, *[link for link, _ in found.links])
     return not any([_is_writable(place, policy) or not (is_named or _is_of_others(place, case)) for place in places])
 
@@ -87,9 +102,9 @@ def real_programs(policy: Policy, case: Case, programs: str) -> list[str]:
     But for what it can write: there an agent can put any program, and could put a link while the jail is being built."""
     disk, seen = case.disk, {}
     for place in dict.fromkeys((programs, *_places(case), *case.host.environment.get("PATH", "").split(":"), *_of_modules(case))):
-        home = disk.follow(place).real if place.startswith("/") else ""
-        if home and home not in seen and any(disk.kind(f"{home}/{name}") for name in TELLING):
-            seen[home] = [disk.follow(f"{home}/{name}") for name in NAMES]
+        home = _follow(place, case).real if place.startswith("/") else ""
+        if home and home not in seen and not _is_writable(home, policy) and any(disk.kind(f"{home}/{name}") for name in TELLING):
+            seen[home] = [_follow(f"{home}/{name}", case) for name in NAMES]
     found = dict.fromkeys(one.real for all_there in seen.values() for one in all_there if one.kind == "file")
     return [path for path in found if policy.view.shows(path) and not _is_writable(path, policy)]
 
@@ -99,7 +114,7 @@ def _of_modules(case: Case) -> Iterator[str]:
     for place in case.host.environment.get("MODULEPATH", "").split(":"):
         if not place.startswith("/") or case.disk.kind(f"{place}/slurm") != "directory":
             continue
-        for name in case.disk.entries(f"{place}/slurm")[:MOST_MODULES]:
+        for name in _entries(f"{place}/slurm", case)[:MOST_MODULES]:
             text = (case.disk.read(f"{place}/slurm/{name}", LONGEST_MODULE) or b"").decode("utf-8", "replace")
             yield from _directories(text)
 

@@ -54,7 +54,10 @@ def _start(orders: Orders) -> None:
     except OSError:  # a full disk, say: another time
         return
     words = ["python3", "-IS", "-c", PROGRAM, orders.library, orders.state, f"{orders.programs}/squeue", orders.user, orders.slurm_conf]
-    os.posix_spawn(orders.python, words, {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"}, setsid=True)
+    try:
+        os.posix_spawn(orders.python, words, {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"}, setsid=True)
+    except OSError:  # no process left, which a jail can bring about: the chaperon goes on
+        pass
 
 
 def main(state: str, squeue: str, user: str, slurm_conf: str) -> None:
@@ -89,19 +92,23 @@ def doomed(left: Iterable[Left], known: frozenset[int]) -> Iterator[str]:
 
 
 def found(state: str, now: float) -> Iterator[Left]:
-    here = f"{host_name()}-"
     ledgers = [file for project in _entries(f"{state}/ledger") for session in _entries(project) for file in _entries(session)]
     jobs = {token: job for file in ledgers for token, job in read_file(file).items()}
-    submitted = {job: token.startswith(here) for token, job in jobs.items() if job}
+    submitted = {job: _is_from_here(token) for token, job in jobs.items() if job}
     for path in (file for session in _entries(f"{state}/jobs") for file in _entries(session)):
         stem = path.rpartition("/")[2].rpartition(".")[0]
         if path.endswith(".env"):
-            yield _left(path, now, jobs.get(stem), is_here=stem.startswith(here) and stem in jobs)
+            yield _left(path, now, jobs.get(stem), is_here=_is_from_here(stem) and stem in jobs)
         else:
             job = int(stem) if stem.isascii() and stem.isdecimal() else None
             yield _left(path, now, job, is_here=submitted.get(job or 0, False))
     for path in ledgers:
         yield _left(path, now, None, is_here=False)
+
+
+def _is_from_here(token: str) -> bool:
+    """HOST-PID-START-NUMBER; a host's name may begin with another's."""
+    return token.rsplit("-", 3)[0] == host_name()
 
 
 def _left(path: str, now: float, job: int | None, *, is_here: bool) -> Left:

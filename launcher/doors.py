@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import select
 import signal
+import time
 
 from agent_sandbox.launcher import processes, syscalls
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 FAILED = 125
 HEARD = (signal.SIGCHLD, signal.SIGTERM)  # blocked in the guard, and waited for
+AGAIN = 0.2  # seconds until a helper that could not be started is tried again
 PATIENCE = 5.0  # seconds that a helper has to bring what it has begun to an end
 
 
@@ -51,7 +53,12 @@ class Doors:
     def _start(self, door: int, helper: Helper) -> None:
         """What it needs is loaded in its own process, which gives up everything else that is open."""
         guard = os.getpid()
-        pid = os.fork()
+        try:
+            pid = os.fork()
+        except OSError:  # the user has no process left, by the jail's doing perhaps, which must not end it: whoever knocked waits
+            self._shut[door] = helper
+            time.sleep(AGAIN)
+            return
         if pid == 0:
             try:
                 from importlib import import_module

@@ -69,3 +69,34 @@ def test_settings_that_an_agent_can_change_are_not_given_to_slurm(site: Site) ->
             done = site.outside(*command, env={"SLURM_CONF": str(path)})
             assert done.code and "SLURM_CONF names a file that an agent could change" in done.err, done
     assert site.inside(*ASK, options=(), env={"SLURM_CONF": "/etc/slurm/slurm.conf"}).code == 0
+
+
+@pytest.mark.parametrize("planted", ["sbatch", "squeue", "bin", "module"])
+def test_a_link_to_itself_on_path_keeps_no_session_from_starting(site: Site, planted: str) -> None:
+    place, modules = site.jail.project / "bin", site.jail.project / "modules"
+    site.jail.write((modules if planted == "module" else place) / "x").unlink()
+    if planted == "bin":
+        place.rmdir()
+    if planted == "squeue":
+        site.jail.write(place / "sbatch", "#!/bin/sh\n", 0o755)
+    text = f'prepend_path("PATH", "{modules}/loop")\n'
+    if planted == "module":
+        site.jail.write(modules / "slurm/1.lua", text)
+        (modules / "loop").symlink_to("loop")
+    else:
+        link = place if planted == "bin" else place / planted
+        link.symlink_to(link.name)
+    site.jail.configure('[slurm]\nenabled = "on"\n')
+    inside = site.inside("sbatch", "--version", options=(), env={"PATH": f"{place}:/usr/bin:/bin", "MODULEPATH": str(modules)})
+    assert inside.code == 0 and inside.out.startswith("slurm"), inside
+
+
+@pytest.mark.parametrize("backend", BACKENDS, indirect=True)
+def test_links_in_the_project_name_no_program_that_is_covered(site: Site, backend: str) -> None:
+    """Else whoever leaves a link named srun there takes Python, or the shell, away from the next session."""
+    site.jail.write(site.jail.project / "bin/x").unlink()
+    for name, target in {"sbatch": "/usr/bin/sbatch", "srun": "/usr/bin/python3", "squeue": "/bin/sh"}.items():
+        (site.jail.project / "bin" / name).symlink_to(target)
+    site.jail.configure('[slurm]\nenabled = "on"\n')
+    inside = site.inside("sh", "-c", "/usr/bin/python3 -c 'print(7)'", options=(), env={"PATH": f"{site.jail.project}/bin:/usr/bin:/bin"})
+    assert (inside.code, inside.out) == (0, "7\n"), inside

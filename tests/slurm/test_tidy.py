@@ -81,3 +81,21 @@ def test_a_session_starts_it_once_in_a_while(state: State, monkeypatch: pytest.M
     for _ in range(2):
         tidy.start_when_due(orders)
     assert len(started) == 1
+
+
+def test_a_host_whose_name_begins_with_ours_is_another(state: State) -> None:
+    token = f"{os.uname().nodename}-2-1-1-1"
+    kept, gone = state.left(5, token=token), state.left(99_000_004)
+    state.ledger.record(token, 99_000_005, 1, "")
+    state.tidy()
+    assert (kept.exists(), gone.exists()) == (True, False)
+
+
+def test_a_machine_without_a_process_left_is_no_reason_to_end(state: State, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*words: object, **more: object) -> None:
+        raise BlockingIOError
+
+    state.left(5)
+    monkeypatch.setattr(os, "posix_spawn", fail)
+    tidy.start_when_due(orders_for(state.top))
+    assert (state.top / "state/tidied").exists()
