@@ -35,6 +35,12 @@ def attach(policy: Policy, case: Case, backend: str) -> Policy:
                 hint="slurm.prefix says where it is; slurm.enabled = auto does without",
             )  # fmt: skip
         return policy
+    try:
+        settings_file(policy, case)
+    except UserError as error:
+        if case.settings.text("slurm.enabled") == "on":
+            raise
+        return replace(policy, notes=(*policy.notes, f"Slurm is left out: {' '.join(str(error).split())}"))
     place = f"{sessions.room_of(case.session)}/{FIFOS}"
     helper = Helper(
         module="agent_sandbox.chaperon.main", orders=pack(orders_for(policy, case, programs, place)), place=place, door=f"{place}/ask",

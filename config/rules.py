@@ -43,12 +43,17 @@ def add_up(key: Key, held: Value, said: Value) -> Value:
     """Entries add up, in order; of two alike the higher rank's stays, or the later one of the same rank."""
     if not key.listed:
         return said
-    found = {identity(key, entry): entry for entry in held.entries}
+    found = {_slot(key, entry): entry for entry in held.entries}
     for entry in said.entries:
-        known = found.get(identity(key, entry))
+        known = found.get(_slot(key, entry))
         if known is None or known.rank <= entry.rank:
-            found[identity(key, entry)] = entry
+            found[_slot(key, entry)] = entry
     return replace(said, entries=tuple(found.values()))
+
+
+def _slot(key: Key, entry: Entry) -> tuple[str, int]:
+    """Each rank's own word on a host counts: an admin's block, beside an admin's more specific allow, must not take a person's away."""
+    return identity(key, entry), entry.rank if key.kind == "hosts" and key.rule == "union" else 0
 
 
 def add_up_within_a_rank(key: Key, held: Value, said: Value) -> Value:

@@ -155,14 +155,14 @@ class Shelf:
 
 
 def open_grants(held: Sequence[Held]) -> list[tuple[Held, int]]:
-    """Each by a path without links, before the shelf lies over some of them."""
-    return [(one, _open_grant(one)) for one in held]
+    """Each by a path without links, before the shelf lies over some of them; the one below the shelf as a copy already, which does not have it."""
+    return [(one, syscalls.clone_tree(found) if one.path == SHELF and found >= 0 else found) for one in held for found in (_open_grant(one),)]
 
 
 def hold_grants(grants: Sequence[tuple[Held, int]], shelf: Shelf) -> dict[int, str]:
     """Put the mount of each, with what covers files in it, where nobody else can swap it: which option names it, and how now."""
     try:
-        return {one.word: _shelve(found, str(number), shelf.handle()) for number, (one, found) in enumerate(grants)}
+        return {one.word: _shelve(one, found, str(number), shelf.handle()) for number, (one, found) in enumerate(grants)}
     except OSError as error:
         raise StageError(f"the grants cannot be held: {error.strerror}")
 
@@ -246,12 +246,12 @@ def _open_grant(one: Held) -> int:
         os.close(top)
 
 
-def _shelve(found: int, name: str, shelf: int) -> str:
+def _shelve(one: Held, found: int, name: str, shelf: int) -> str:
     """A place of the same kind on the shelf; one that is gone gets none, and its option is one that may fail."""
     path = f"{SHELF}/{name}"
     if found < 0:
         return path
-    tree = syscalls.clone_tree(found)
+    tree = os.dup(found) if one.path == SHELF else syscalls.clone_tree(found)
     if os.fstat(tree).st_mode & 0o170000 == 0o040000:
         os.mkdir(name, 0o700, dir_fd=shelf)
     else:

@@ -20,9 +20,9 @@ echo planted > "$3"
 exit 3
 """
 WAITS = """
-sbatch --wait --output=/dev/null --wrap='until [ -e go ]; do sleep 0.1; done; exit 4' > said &
+sbatch --wait --job-name=waited --output=/dev/null --wrap='until [ -e go ]; do sleep 0.1; done; exit 4' > said &
 for n in $(seq 100); do [ -s said ] && break; sleep 0.1; done
-cat said; squeue --noheader --format=%i
+cat said; squeue --noheader --format=%i --name=waited
 touch go; wait $!; echo $?; cat said
 sbatch --wait --quiet --output=no/such/place --wrap=true; echo $?
 """
