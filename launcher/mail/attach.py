@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from agent_sandbox.config.errors import UserError
 from agent_sandbox.launcher.policy import Access
 from agent_sandbox.launcher.resolve.network import may_send_mail
 from agent_sandbox.launcher.stubs import OURS, link_to, place_of_stubs, stand_in, with_stubs
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
     from agent_sandbox.launcher.launch import Case
     from agent_sandbox.launcher.policy import Policy
+    from agent_sandbox.launcher.probe import Disk
 
 HERE = os.path.dirname(__file__)
 STUB = "no-mail"
@@ -48,11 +50,19 @@ def find_installed(policy: Policy, case: Case, names: list[str]) -> list[str]:
     """Every mailer that the jail would show, by its real path. Asked for by name: to list a directory of programs takes longer."""
     disk = case.disk
     places = dict.fromkeys((*PLACES, *case.host.environment.get("PATH", "").split(":")))
-    homes = dict.fromkeys(disk.follow(place).real for place in places if place.startswith("/"))
+    homes = dict.fromkeys(filter(None, [_end(place, disk) for place in places if place.startswith("/")]))
     paths = [f"{home}/{name}" for home in homes if disk.kind(home) for name in names]
     there = filter(disk.executable, paths)
-    found = dict.fromkeys(one.real for one in map(disk.follow, there) if one.kind == "file" and _is_mailer(one.real, names))
+    found = dict.fromkeys(path for path in (_end(one, disk) for one in there) if disk.kind(path) == "file" and _is_mailer(path, names))
     return [path for path in found if _is_shown(path, policy)]
+
+
+def _end(path: str, disk: Disk) -> str:
+    """Where it leads; "" = nowhere, round and round."""
+    try:
+        return disk.follow(path).real
+    except UserError:
+        return ""
 
 
 def _is_mailer(real: str, names: list[str]) -> bool:
