@@ -73,7 +73,7 @@ def test_a_stub_killed_at_any_step_loses_no_job_and_leaves_nothing(running: Sess
     assert running.recorded() == running.queued(name)
     assert 1 < len(running.queued(name)) < len(outcomes)  # some died before they asked, some after
     assert number(running.call("sbatch", *submission(name)).stdout) in running.queued(name)
-    wait_for(lambda: running.files() == files, "closed lines")
+    wait_for(lambda: running.files() == files, "closed lines", 90)
 
 
 def test_when_the_chaperon_is_killed_stubs_say_so_at_once_and_nothing_acknowledged_is_lost(
@@ -221,4 +221,4 @@ def test_500_stubs_at_once_are_all_submitted_in_bounded_memory(running: Session,
     assert running.recorded() == running.queued(name) == acknowledged
     assert running.memory() - before < 64_000
     running.settle()
-    wait_for(lambda: running.files() == files, "closed lines")
+    wait_for(lambda: running.files() == files, "closed lines", 90)

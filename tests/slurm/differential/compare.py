@@ -13,7 +13,7 @@ Rules = tuple[tuple[re.Pattern[str], str], ...]
 Ids = tuple[Sequence[str], Sequence[str]]
 # What is never the same twice, whoever asks.
 ALWAYS = (
-    (re.compile(r"\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\b"), "<time>"),
+    (re.compile(r"\b\d{4,5}-\d\d-\d\dT\d\d:\d\d:\d\d\b"), "<time>"),
     (re.compile(rf"/({DIRECT}|{JAILED})(?=[/\s'\"]|$)"), "/<side>"),
     (re.compile(r"\bJob \d+ to start at\b"), "Job <job> to start at"),
     (re.compile(r"\b365-00:00:00\b"), "UNLIMITED"),  # what the backfill scheduler writes there when it is the one that starts a job
