@@ -93,6 +93,22 @@ def hosts(key: Key, value: object) -> tuple[str, ...]:
     return tuple([destination(entry) for entry in _strings(value)])
 
 
+def upstream(key: Key, value: object) -> str:
+    """`host:port`, also with http:// before it. A password here would be in everybody's sight."""
+    said = text(key, value).removeprefix("http://").rstrip("/")
+    if not said:
+        return ""
+    from agent_sandbox.config.hosts import parse_target
+
+    try:
+        host, port = parse_target(said)
+    except ValueError as error:
+        raise ValueError(f"must be a proxy's host:port, not {_shown(value)}: {error}")
+    if port is None:
+        raise ValueError(f"must be a proxy's host:port, not {_shown(value)}: the port is missing")
+    return f"[{host.text}]:{port}" if ":" in host.text else f"{host.text}:{port}"
+
+
 def openings(key: Key, value: object) -> tuple[str, ...]:
     """What opens the floor is named: a part of it, or a destination that is not everything and no bare word."""
     from agent_sandbox.config.shipped import floor_parts
@@ -132,7 +148,7 @@ def tables(key: Key, value: object) -> tuple[dict[str, str], ...]:
 
 
 CHECKS: dict[str, Callable[[Key, object], Checked]] = {
-    "flag": flag, "choice": choice, "number": number, "size": size, "duration": duration, "text": text,
+    "flag": flag, "choice": choice, "number": number, "size": size, "duration": duration, "text": text, "upstream": upstream,
     "names": names, "variables": variables, "paths": path_list, "within": within, "table": table, "tables": tables,
     "hosts": hosts, "openings": openings,
 }  # fmt: skip

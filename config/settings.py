@@ -87,7 +87,7 @@ class Settings:
 
     def text(self, key: str) -> str:
         """A text or a choice; empty where it is unset."""
-        held = self._scalar(key, "text", "choice")
+        held = self._scalar(key, "text", "choice", "upstream")
         return held if isinstance(held, str) else ""
 
     def number(self, key: str) -> int | None:

@@ -49,7 +49,7 @@ def describe_kind(key: Key) -> str:
     if key.kind == "choice":
         return " | ".join(map(str, key.choices))
     return {
-        "flag": "true | false", "number": "number", "size": 'size ("4G")', "duration": 'time ("2h")', "text": "text",
+        "flag": "true | false", "number": "number", "size": 'size ("4G")', "duration": 'time ("2h")', "text": "text", "upstream": "host:port",
         "names": "list of names", "variables": "list of variables", "paths": "list of paths",
         "hosts": "list of hosts, networks and ports", "openings": "list of networks, hosts, ports and parts of the floor",
         "within": "list of paths in the project", "table": "table of texts", "tables": "list of tables",

@@ -17,6 +17,7 @@ EXAMPLES = {
     "names": '["name"]', "hosts": '["*.example.org", "10.0.0.0/8:443"]', "openings": '["10.0.0.0/8"]',
     "variables": '["MY_NAME", "MY_*"]', "paths": '["~/some/place"]', "within": '["some/place"]',
     "table": '{ NAME = "text" }', "tables": "[]", "number": "100", "size": '"4G"', "duration": '"2h"', "text": '""',
+    "upstream": '"proxy.example.org:3128"',
 }  # fmt: skip
 
 

@@ -20,7 +20,7 @@ def read_typed(key: Key, text: str) -> object:
         return {"true": True, "false": False}.get(text, text)
     if key.kind in AMOUNTS:
         return int(text) if text.isascii() and text.isdecimal() and len(text) < 20 else text
-    if key.kind in ("text", "choice"):
+    if key.kind in ("text", "choice", "upstream"):
         return text
     if text.startswith(("[", "{")):
         return _read_toml(key, text)

@@ -14,12 +14,13 @@ WORDS = {
     "doctor": "is this machine ready, and if not, what to do",
     "explain": "why: KEY, path P, env N, syscall N, host H, sbatch …",
     "config": "the settings: show, keys, init, set, check, edit",
-    "audit": "the log of launches and Slurm requests: show, verify",
+    "audit": "the log of launches and requests: show, verify",
+    "network": "what a session asked the network for: log [--follow]",
     "ps": "the sessions that are running",
     "help": "this page",
     "version": "the version",
 }
-RESERVED = ("agents", "attach", "bot", "completion", "exec", "jobs", "network", "report", "slurm", "stop")  # for parts to come
+RESERVED = ("agents", "attach", "bot", "completion", "exec", "jobs", "report", "slurm", "stop")  # for parts to come
 
 
 @record

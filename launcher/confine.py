@@ -15,6 +15,7 @@ import sys
 
 from agent_sandbox.config.record import replace
 from agent_sandbox.launcher import inner, rights, syscalls
+from agent_sandbox.launcher.own import PORT_TO_COME
 from agent_sandbox.launcher.processes import end_children, reap
 from agent_sandbox.launcher.stage import StageError, set_limits, set_signals
 from agent_sandbox.launcher.status import tell
@@ -35,10 +36,11 @@ FAILED = 125
 COLLECT = 5000  # milliseconds after which orphans are looked for
 
 
-def become(plan: Plan, status: int, environment: dict[str, str], ready: Callable[[], object]) -> None:
+def become(plan: Plan, status: int, environment: dict[str, str], ready: Callable[[], object], hatch: int = -1) -> None:
     """Never returns: ends with the command's exit code."""
-    domain = plan.domain
-    assert domain is not None
+    assert plan.domain is not None
+    domain = open_the_way_out(plan.domain, hatch)
+    plan = replace(plan, domain=domain)
     refuse_datagrams()
     ruleset = make_ruleset(domain)
     enter_outer_domain(domain)
@@ -50,6 +52,26 @@ def become(plan: Plan, status: int, environment: dict[str, str], ready: Callable
     for handle in (ruleset, listener, mind):
         os.close(handle)
     os._exit(_stay(command, domain, status, report, go))
+
+
+def open_the_way_out(domain: Domain, hatch: int) -> Domain:
+    """The proxy's port, which is any that is free: known from here on to the rules, to the supervisor and to the variables."""
+    if not domain.proxied or hatch < 0:
+        return domain
+    from agent_sandbox.launcher import listener
+
+    try:
+        made, port = listener.listen(0)
+        heard, told = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        listener.hand_out(hatch, made, heard)
+        for handle in (made, heard):
+            os.close(handle)
+    except OSError as error:
+        raise StageError(f"the proxy's port cannot be opened: {error.strerror}")
+    return replace(
+        domain, allowed=replace(domain.allowed, hosts=((listener.HERE, port),), told=told),
+        environment={name: value.replace(PORT_TO_COME, str(port)) for name, value in domain.environment.items()},
+    )  # fmt: skip
 
 
 def refuse_datagrams() -> None:
@@ -150,6 +172,9 @@ def enter_outer_domain(domain: Domain) -> None:
         if domain.handled_network or domain.scoped:
             outer = syscalls.landlock_ruleset(domain.handled_files & rights.REFER, domain.handled_network, domain.scoped)
             _allow_moves(outer, domain)
+            for _, port in domain.allowed.hosts or ():
+                if domain.handled_network:
+                    syscalls.landlock_allow_port(outer, port, rights.CONNECT_TCP)
             syscalls.landlock_restrict(outer)
             os.close(outer)
     except OSError as error:

@@ -7,13 +7,14 @@ stage inside gives the command the usual one back.
 
 from __future__ import annotations
 
+import fcntl
 import marshal
 import os
 import signal
 
 from agent_sandbox.config.record import replace
 from agent_sandbox.launcher.backends.bwrap import GROUP_SIGNALS
-from agent_sandbox.launcher.backends.firejail import INPUT_FD, ORDERS_FD, PIN, PROFILE_FD, check_path
+from agent_sandbox.launcher.backends.firejail import HATCH_FD, INPUT_FD, ORDERS_FD, PIN, PROFILE_FD, check_path
 from agent_sandbox.launcher.plan import Data
 from agent_sandbox.launcher.say import say
 from agent_sandbox.launcher.stage import StageError, place_files, set_signals
@@ -28,9 +29,10 @@ if TYPE_CHECKING:
 EVERYBODY = "0 0 4294967295"  # the user map of a process that is in no user namespace but the first
 OURS_TO_RESTORE = frozenset({signal.SIGPIPE, signal.SIGXFSZ})  # ignored by Python, not by the caller
 NAMESPACES = ("pid", "mnt", "ipc")
+ABOVE = HATCH_FD + 1  # no number that something else is put on
 
 
-def become(plan: Plan, status: int, environment: dict[str, str], ready: Callable[[], object]) -> None:
+def become(plan: Plan, status: int, environment: dict[str, str], ready: Callable[[], object], hatch: int = -1) -> None:
     """Returns only by an exception."""
     assert plan.inner is not None
     refuse_in_user_namespace()
@@ -41,8 +43,12 @@ def become(plan: Plan, status: int, environment: dict[str, str], ready: Callable
     ready()
     data = (Data(fd=PROFILE_FD, content=b"".join(os.fsencode(line) + b"\n" for line in lines), label="profile"),
             Data(fd=ORDERS_FD, content=orders, label="orders"))  # fmt: skip
-    place_files(replace(plan, options=(), options_fd=ORDERS_FD, data=data), {}, status)
+    hatch = fcntl.fcntl(hatch, fcntl.F_DUPFD, ABOVE) if hatch >= 0 else -1
+    place_files(replace(plan, options=(), options_fd=ORDERS_FD, data=data), {}, status, kept=hatch)
     set_input_aside()
+    if hatch >= 0:
+        os.dup2(hatch, HATCH_FD)
+        os.close(hatch)
     set_signals(())
     signal.pthread_sigmask(signal.SIG_BLOCK, GROUP_SIGNALS)
     os.chdir("/")
@@ -98,14 +104,14 @@ def orders_for(plan: Plan, hidden: tuple[str, ...], lines: tuple[str, ...]) -> d
     inner, stage = plan.inner, plan.stage
     assert inner is not None
     checks = [(path, check, _identity(path)) for path, check in inner.checks if check != "pinned" or f"read-write {path}" in lines]
-    spaces = (*NAMESPACES, "net") if inner.isolated else NAMESPACES
+    spaces = (*NAMESPACES, "net") if inner.own_network else NAMESPACES
     return {
         "command": plan.command, "environment": inner.environment, "cwd": inner.cwd, "home": inner.home, "filters": inner.filters,
         "files": (*inner.files, *_copies(inner)), "links": inner.links, "limits": dict(stage.limits.__dict__),
         "checks": (*checks, *((path, "hidden", _identity(path)) for path in hidden)),
         "scope_signals": stage.scope_signals, "scope_abstract_sockets": stage.scope_abstract_sockets,
         "ignored": [int(one) for one in signal.valid_signals() - OURS_TO_RESTORE if signal.getsignal(one) == signal.SIG_IGN],
-        "outside": [(name, os.readlink(f"/proc/self/ns/{name}")) for name in spaces],
+        "listen": inner.listen, "outside": [(name, os.readlink(f"/proc/self/ns/{name}")) for name in spaces],
     }  # fmt: skip
 
 

@@ -27,12 +27,13 @@ class Problem(Exception):
 
 
 def main(words: list[str]) -> NoReturn:
-    status, orders, standard_input = map(int, words)
+    status, orders, standard_input, *hatches = map(int, words)
     try:
         os.dup2(standard_input, 0)
         os.close(standard_input)
         told = read_orders(orders)
         check_namespaces(told["outside"])
+        open_the_way_out(told["listen"], *hatches)
         fill_home(told)
         mounted = mount_points()
         for path, check, outside in told["checks"]:
@@ -64,6 +65,19 @@ def check_namespaces(outside: list[tuple[str, str]]) -> None:
     for name, link in outside:
         if os.readlink(f"/proc/self/ns/{name}") == link:
             raise Problem(f"firejail started without a jail (no {name} namespace)")
+
+
+def open_the_way_out(port: int, hatch: int = -1) -> None:
+    """Where the proxy is to listen. Nobody may wait for it outside: then there is no way out, and nothing else is different."""
+    try:
+        os.fstat(hatch)
+    except OSError:
+        return
+    from agent_sandbox.launcher import listener
+
+    made, _ = listener.listen(port)
+    listener.hand_out(hatch, made)
+    os.close(made)
 
 
 def fill_home(told: dict[str, Any]) -> None:

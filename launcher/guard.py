@@ -21,6 +21,7 @@ from agent_sandbox.launcher.orders import unpack
 from agent_sandbox.launcher.probe import find_program
 from agent_sandbox.launcher.processes import end_children
 from agent_sandbox.launcher.room import make_room
+from agent_sandbox.launcher.say import say
 from agent_sandbox.launcher.session import close_session, make_session
 from agent_sandbox.launcher.status import tell
 
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
     from agent_sandbox.launcher.orders import Orders
     from agent_sandbox.launcher.plan import Plan
+    from agent_sandbox.launcher.policy import Helper
 
 FAILED = 125
 GRACE = 5.0  # seconds between asking the command to end and ending it
@@ -94,18 +96,19 @@ def _guard_jail(orders: Orders, status: int, launcher: int, hear: int) -> int:
     jail = os.fork()
     if jail == 0:
         doors.forget()
-        _become_backend(orders.plan, status, guard, hear)
+        _become_backend(orders.plan, status, guard, hear, doors.hatch)
     os.close(hear)
+    doors.begin()
     os.setsid()
     try:
-        code = _wait(jail, launcher, status, orders.plan, doors)
+        code = _wait(jail, launcher, status, orders, doors)
     finally:
         doors.close()
     processes.kill(launcher, signal.SIGCONT)  # it may have stopped together with the command
     return code
 
 
-def _become_backend(plan: Plan, status: int, guard: int, hear: int) -> None:
+def _become_backend(plan: Plan, status: int, guard: int, hear: int, hatch: int) -> None:
     """Never returns. The launcher lets go by closing its end of `hear`.
 
     The environment is ours: what the caller has set must not reach a process outside the jail.
@@ -114,7 +117,7 @@ def _become_backend(plan: Plan, status: int, guard: int, hear: int) -> None:
         syscalls.prctl(syscalls.PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != guard:
             os._exit(FAILED)
-        _starter(plan.backend)(plan, status, {"PATH": "/usr/bin:/bin"}, lambda: os.read(hear, 1))
+        _starter(plan.backend)(plan, status, {"PATH": "/usr/bin:/bin"}, lambda: os.read(hear, 1), hatch)
     except stage.StageError as error:
         problem = str(error)
     except OSError as error:
@@ -125,7 +128,7 @@ def _become_backend(plan: Plan, status: int, guard: int, hear: int) -> None:
     os._exit(FAILED)
 
 
-def _starter(backend: str) -> Callable[[Plan, int, dict[str, str], Callable[[], object]], None]:
+def _starter(backend: str) -> Callable[[Plan, int, dict[str, str], Callable[[], object], int], None]:
     """What turns this process into the backend; imported by the guard's child alone."""
     if backend == "landlock":
         from agent_sandbox.launcher.confine import become
@@ -138,13 +141,14 @@ def _starter(backend: str) -> Callable[[Plan, int, dict[str, str], Callable[[], 
     return stage.become
 
 
-def _wait(jail: int, launcher: int, status: int, plan: Plan, doors: Doors) -> int:
+def _wait(jail: int, launcher: int, status: int, orders: Orders, doors: Doors) -> int:
     """Until the jail ends by itself, its time is over, or the launcher is gone."""
+    plan = orders.plan
     seconds = plan.stage.limits.wall_time
     deadline = None if seconds is None else time.monotonic() + seconds
     asked = False
     while os.getppid() == launcher:
-        code = processes.reap(jail)
+        code = processes.reap(jail, lambda pid, ended: _mourn(doors.dead(pid), ended, orders))
         if code is not None:
             return code
         left = None if deadline is None else max(0.0, deadline - time.monotonic())
@@ -155,6 +159,14 @@ def _wait(jail: int, launcher: int, status: int, plan: Plan, doors: Doors) -> in
             tell(status, timed_out=str(seconds))
             _ask_to_end(jail, plan.backend)
     return FAILED
+
+
+def _mourn(helper: Helper | None, ended: int, orders: Orders) -> None:
+    """Said at once: what the person sees next may be the consequence."""
+    if helper and helper.death:
+        line = f"{helper.death} ({f'signal {-ended}' if ended < 0 else f'exit code {ended}'})"
+        say(line, "warning")
+        Audit(orders.log).write("error", {"session": orders.session.id, "what": line})
 
 
 # How many generations the command comes after the process that we started: below Landlock it is its child, in firejail there

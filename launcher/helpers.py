@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from agent_sandbox.config.keys import KEYS
+from agent_sandbox.config.record import replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 # pasted from a --dry-run has none.
 ATTACHED = (
     ("agent_sandbox.launcher.trust.attach", "network.ca_bundle", True), ("agent_sandbox.chaperon.attach", "slurm.enabled", True),
-    ("agent_sandbox.launcher.mail.attach", "mail.stubs", False),
+    ("agent_sandbox.launcher.mail.attach", "mail.stubs", False), ("agent_sandbox.launcher.proxy.attach", "network.mode", True),
 )  # fmt: skip
 
 EXPLAINS = ("agent_sandbox.chaperon.explain",)  # modules that explain commands; each has its NAMES
@@ -36,6 +37,8 @@ def explained_commands() -> list[str]:
 
 
 def attach_helpers(policy: Policy, case: Case, backend: str, *, in_session: bool = True) -> Policy:
+    if not in_session and policy.network.mode == "proxied":
+        policy = replace(policy, network=replace(policy.network, mode="isolated", why="what is pasted has no proxy beside it"))
     for module, switch, goes_with_session in ATTACHED:
         if KEYS[switch].ready and _is_on(switch, case.settings) and (in_session or not goes_with_session):
             from importlib import import_module

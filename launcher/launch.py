@@ -138,11 +138,13 @@ def choose_for(case: Case, kernel: Kernel, *, remember: bool = False) -> Choice:
         host = kernel.host() if name == "landlock" else case.host
         return try_backend(name, host, case.places.state, remember=remember)
 
-    return choose(case.settings, kernel.host, attempt, lambda one: policy_for(case, one))
+    return choose(case.settings, kernel.host, attempt, lambda one: policy_for(case, one, kernel))
 
 
-def policy_for(case: Case, backend: Backend) -> Policy:
-    shape = backend.shape(case.host, sessions.room_of(case.session))
+def policy_for(case: Case, backend: Backend, kernel: Kernel | None = None) -> Policy:
+    """What Landlock can do depends on the kernel; the others are asked without waiting for it."""
+    host = kernel.host() if kernel and backend.name == "landlock" else case.host
+    shape = backend.shape(host, sessions.room_of(case.session))
     return resolve_policy(case.settings, case.host, case.disk, case.places, case.project, shape)
 
 
@@ -207,7 +209,7 @@ def start_line(case: Case, decision: Decision, missing: str) -> str:
     parts = [decision.backend.name, f"project {printable(policy.project)}", f"home {policy.home_mode}", network]
     removed = len(policy.environment.removed)
     parts.append(f"{removed} variable{'' if removed == 1 else 's'} removed")
-    parts += [helper.line for helper in policy.helpers]
+    parts += [helper.line for helper in policy.helpers if helper.line]
     above = repository_above(policy.project, case.disk)
     if above:
         parts.append(f"the repository {printable(above)} above it is not visible")

@@ -8,6 +8,8 @@ USUAL = "/run/agent-sandbox"  # where it can be mounted
 VARIABLE = "AGENT_SANDBOX_OWN"  # says where it is else; who changes it changes only what they are told
 SUMMARY = "summary.json"
 BUNDLE = "ca-bundle.pem"  # where network.ca_bundle is set
+PORT = 3128  # of the proxy, where the jail has a network of its own
+PORT_TO_COME = "@PORT@"  # in variables, where the port is known only when the jail is built
 
 
 def summary_path() -> str:

@@ -63,6 +63,7 @@ class Stage:
     most_user_namespaces: int | None = None  # None = as many as the system allows
     scope_abstract_sockets: bool = False
     scope_signals: bool = False  # the process group is the caller's: `kill 0` inside would end the caller's script
+    listen: int = 0  # the port on which the proxy listens in a network of the jail's own; 0 = no such network is made here
 
 
 @record
@@ -100,6 +101,7 @@ class Domain:
     environment: dict[str, str]
     cwd: str
     machine: str
+    proxied: bool = False  # the only way out is a port on this machine's loopback, which PORT in the environment stands for
 
 
 @record
@@ -115,8 +117,9 @@ class Inner:
     copies: tuple[str, ...]  # files of home that the backend puts its own in the place of: read outside, written inside
     shown: tuple[str, ...]  # the entries of / that stay; every other is hidden
     checks: tuple[tuple[str, str], ...]  # paths, and what must be true of them before anything runs
-    isolated: bool
+    own_network: bool
     insists_on_pins: bool  # a directory that cannot be held in place stops the launch
+    listen: int = 0  # as in Stage
 
 
 @record

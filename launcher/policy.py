@@ -100,6 +100,7 @@ class Shape:
 
     masking: Masking
     rooms: Rooms
+    no_proxy: str = ""  # why this backend cannot give mode `proxied` here
 
 
 @record
@@ -171,9 +172,10 @@ class Helper:
 
     module: str  # whose `run(orders, door, guard)` is its life
     orders: bytes
-    place: str  # a directory in the session's room that the jail can write
-    door: str  # a FIFO in it, held open from before the jail starts
-    line: str  # what the start line says of it
+    place: str = ""  # a directory in the session's room that the jail can write
+    door: str = ""  # a FIFO in it, held open from before the jail starts; "" = a socket that listens inside, and is handed out from there
+    line: str = ""  # what the start line says of it
+    death: str = ""  # what is said when it ends before the jail does
 
 
 @record

@@ -6,6 +6,10 @@ import os
 import signal
 import time
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 AGAIN = 0.05  # seconds until those that still live are killed once more
 
 
@@ -102,8 +106,8 @@ def wait_for(pid: int, seconds: float) -> None:
         pass
 
 
-def reap(wanted: int) -> int | None:
-    """Collect whoever ended; the exit code of the one that is wanted, once it is among them (128 + n: by signal n)."""
+def reap(wanted: int, heard: Callable[[int, int], None] | None = None) -> int | None:
+    """Collect whoever ended; the exit code of the one that is wanted, once it is among them (128 + n: by signal n). `heard` is told of the others."""
     code = None
     while True:
         try:
@@ -112,6 +116,8 @@ def reap(wanted: int) -> int | None:
             return code
         if pid == 0:
             return code
+        ended = os.waitstatus_to_exitcode(status)
         if pid == wanted:
-            ended = os.waitstatus_to_exitcode(status)
             code = ended if ended >= 0 else 128 - ended
+        elif heard:
+            heard(pid, ended)

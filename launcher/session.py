@@ -92,6 +92,7 @@ def _make_directory(path: str) -> None:
         try:
             os.makedirs(base, mode=0o700, exist_ok=True)
             if not _is_private(base, os.getuid()):
+                os.lstat(base)  # gone again?
                 raise UserError("the runtime directory is not yours alone", where=base, hint="remove it, or ask its owner or an admin to")
             os.mkdir(path, 0o700)
             return

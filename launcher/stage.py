@@ -36,9 +36,11 @@ class StageError(Exception):
     """A step that failed, in words."""
 
 
-def become(plan: Plan, status: int, environment: dict[str, str], ready: Callable[[], object]) -> None:
+def become(plan: Plan, status: int, environment: dict[str, str], ready: Callable[[], object], hatch: int = -1) -> None:
     """Prepare this process, wait until the others are ready, and turn it into the backend. Returns only by an exception."""
     enter_namespaces(plan.stage)
+    if plan.stage.listen:
+        make_network(plan.stage.listen, hatch)
     make_carves(plan.stage.carves)
     grants = open_grants(plan.stage.held)
     shelf = Shelf()
@@ -67,6 +69,21 @@ def enter_namespaces(stage: Stage) -> None:
             _write("/proc/sys/user/max_user_namespaces", str(stage.most_user_namespaces))
     except OSError as error:
         raise StageError(f"this machine does not let us make a user namespace: {error.strerror}")
+
+
+def make_network(port: int, hatch: int) -> None:
+    """An empty one, as the jail's own. Nobody inside has a right over it: it belongs to the user namespace around the jail's."""
+    from agent_sandbox.launcher import listener
+
+    try:
+        syscalls.unshare(syscalls.CLONE_NEWNET)
+        listener.raise_loopback()
+        if hatch >= 0:
+            made, _ = listener.listen(port)
+            listener.hand_out(hatch, made)
+            os.close(made)
+    except OSError as error:
+        raise StageError(f"this machine does not let us make a network namespace: {error.strerror}")
 
 
 def _write(path: str, text: str) -> None:
@@ -283,7 +300,7 @@ def set_signals(ignored: Sequence[int]) -> None:
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
 
 
-def place_files(plan: Plan, shelved: dict[int, str], status: int, left_out: frozenset[int] = frozenset()) -> None:
+def place_files(plan: Plan, shelved: dict[int, str], status: int, left_out: frozenset[int] = frozenset(), kept: int = -1) -> None:
     """Each file on the number that the plan gives it, and every other descriptor closed: one left open reaches around the jail."""
     words = [shelved.get(number, word) for number, word in enumerate(plan.options) if number not in left_out]
     options = b"".join(os.fsencode(word) + b"\0" for word in words)
@@ -293,10 +310,11 @@ def place_files(plan: Plan, shelved: dict[int, str], status: int, left_out: froz
     os.set_inheritable(plan.status_fd, True)
     for number, content in contents.items():
         _place(content, number)
-    for number in range(3, max(contents)):
-        if number not in contents and number != plan.status_fd:
+    highest = max(*contents, plan.status_fd, kept)
+    for number in range(3, highest):
+        if number not in contents and number not in (plan.status_fd, kept):
             os.closerange(number, number + 1)
-    syscalls.close_from(max(contents) + 1)
+    syscalls.close_from(highest + 1)
 
 
 def _place(content: bytes, number: int) -> None:

@@ -17,6 +17,7 @@ ANSWERS = {
     "explain": ("agent_sandbox.launcher.seeing.explain", True),
     "config": ("agent_sandbox.launcher.seeing.settings", False),
     "audit": ("agent_sandbox.launcher.seeing.audit", False),
+    "network": ("agent_sandbox.launcher.seeing.network", True),
     "ps": ("agent_sandbox.launcher.seeing.ps", False),
 }
 

@@ -10,7 +10,7 @@ import signal
 
 from agent_sandbox.launcher.backends.filters import base_filters
 from agent_sandbox.launcher.backends.rooms import places_of_helpers
-from agent_sandbox.launcher.own import USUAL
+from agent_sandbox.launcher.own import PORT, USUAL
 from agent_sandbox.launcher.plan import Cover, Data, Held, Plan, Stage
 from agent_sandbox.launcher.policy import Access, Gap, Masking, Property, Rooms, Shape
 from agent_sandbox.launcher.view import SHELF, Kind
@@ -65,6 +65,7 @@ class Bwrap:
                 most_user_namespaces=None if policy.syscalls.nested else _own_user_namespaces(host),
                 scope_abstract_sockets=policy.network.mode == "open" and host.landlock >= SCOPES_ABI,
                 scope_signals=host.landlock >= SCOPES_ABI, ignored_signals=GROUP_SIGNALS,
+                listen=PORT if policy.network.mode == "proxied" else 0,
             ),
         )  # fmt: skip
 

@@ -11,6 +11,7 @@ from agent_sandbox.config.errors import UserError
 from agent_sandbox.launcher.backends.bwrap import SCOPES_ABI, Bwrap
 from agent_sandbox.launcher.backends.filters import base_filters
 from agent_sandbox.launcher.backends.rooms import furnish
+from agent_sandbox.launcher.own import PORT
 from agent_sandbox.launcher.plan import Inner, Plan, Stage
 from agent_sandbox.launcher.policy import Access, Gap, Masking, Property, Rooms, Shape
 from agent_sandbox.launcher.probe import printable
@@ -25,8 +26,9 @@ if TYPE_CHECKING:
 
     Rule = tuple[str, str]
 
-STATUS_FD, PROFILE_FD, ORDERS_FD, INPUT_FD = 10, 11, 12, 13
+STATUS_FD, PROFILE_FD, ORDERS_FD, INPUT_FD, HATCH_FD = 10, 11, 12, 13, 14
 INNER_STAGE = "/launcher/firejailed.py"
+OWN_NETWORK = ("isolated", "proxied")
 NOTHING = "agent-sandbox-nothing"  # a name that is not there: to whitelist it empties the directory
 PIN = "pin"  # no word of firejail's: made read-only and writable again, a directory is a mount point, and those cannot be renamed
 REFUSED = frozenset('!"#%&,;<>\\^{}*?[]')  # it refuses some of these, reads some as patterns, and # as a comment
@@ -58,7 +60,7 @@ class Firejail:
         for _, path in rules:
             check_path(path)
         return Plan(
-            backend=self.name, program=host.firejail, command=tuple(command), words=_words(host),
+            backend=self.name, program=host.firejail, command=tuple(command), words=_words(policy, host),
             options=(*_settings(policy), *(f"{verb} {path}" for verb, path in rules)), options_fd=PROFILE_FD, status_fd=STATUS_FD,
             stage=Stage(
                 limits=policy.limits, ignored_signals=(), scope_signals=host.landlock >= SCOPES_ABI,
@@ -68,10 +70,11 @@ class Firejail:
         )  # fmt: skip
 
 
-def _words(host: Host) -> tuple[str, ...]:
+def _words(policy: Policy, host: Host) -> tuple[str, ...]:
     """The rules come by an open file, and so does the command: firejail takes 128 words of 4 KiB, and a process list shows them."""
-    files = (f"--profile=/proc/self/fd/{PROFILE_FD}", f"--keep-fd={STATUS_FD},{ORDERS_FD},{INPUT_FD}")
-    return ("--quiet", *files, host.python, "-I", "-S", host.package + INNER_STAGE, str(STATUS_FD), str(ORDERS_FD), str(INPUT_FD))
+    kept = tuple(map(str, (STATUS_FD, ORDERS_FD, INPUT_FD, *((HATCH_FD,) if policy.network.mode == "proxied" else ()))))
+    files = (f"--profile=/proc/self/fd/{PROFILE_FD}", f"--keep-fd={','.join(kept)}")
+    return ("--quiet", *files, host.python, "-I", "-S", host.package + INNER_STAGE, *kept)
 
 
 def _inner(policy: Policy, host: Host) -> Inner:
@@ -84,14 +87,14 @@ def _inner(policy: Policy, host: Host) -> Inner:
         links=tuple((path, mount.target) for path, mount in made.items() if mount.kind == Kind.LINK),
         copies=tuple(mount.path for mount in policy.view.mounts if _is_copied(mount, policy)),
         shown=tuple(dict.fromkeys((*KEPT, *(way_to(mount.path)[-1] for mount in policy.view.mounts)))),
-        checks=tuple(dict.fromkeys(_checks(policy))), isolated=policy.network.mode == "isolated",
-        insists_on_pins=policy.insists_on(Property.PROJECT_PROTECT),
+        checks=tuple(dict.fromkeys(_checks(policy))), own_network=policy.network.mode in OWN_NETWORK,
+        listen=PORT if policy.network.mode == "proxied" else 0, insists_on_pins=policy.insists_on(Property.PROJECT_PROTECT),
     )  # fmt: skip
 
 
 def _settings(policy: Policy) -> Iterator[str]:
     yield from ALWAYS
-    if policy.network.mode == "isolated":
+    if policy.network.mode in OWN_NETWORK:
         yield "net none"
     if not policy.syscalls.nested:
         yield "restrict-namespaces"

@@ -45,7 +45,7 @@ class Landlock:
 
     def shape(self, host: Host, room: str) -> Shape:
         rooms = Rooms(home=f"{room}/home", tmp=f"{room}/tmp", own=f"{room}/own", session=room)
-        return Shape(masking=Masking.NONE, rooms=rooms)
+        return Shape(masking=Masking.NONE, rooms=rooms, no_proxy="" if can_supervise(host) else "no supervisor can run here")
 
     def gaps(self, policy: Policy, host: Host) -> tuple[Gap, ...]:
         return (*_carve_gaps(policy), *_given_away(policy, host), *_weak_points(policy, host))
@@ -118,6 +118,9 @@ def _weak_points(policy: Policy, host: Host) -> Iterator[Gap]:
     if policy.insists_on(Property.PIDS):
         reason = "a process of yours outside can be moved to other processors by who guesses its number"
         yield Gap(property=Property.PIDS, reason=reason, fix="use bwrap", weak=True, always=True)
+    if policy.network.mode != "open":
+        reason = "there is no loopback of its own: programs inside cannot listen on a port, nor reach one another by TCP"
+        yield Gap(property=Property.NETWORK, reason=reason, fix="use bwrap", weak=True, always=True)
     if not can_supervise(host):
         why = "kernel.yama.ptrace_scope forbids it" if host.notify else "this kernel's seccomp cannot notify"
         reason = f"no supervisor can run ({why}): all unix sockets, chmod, chown, touch and pseudo-terminals are refused"
@@ -145,7 +148,7 @@ def _domain(policy: Policy, host: Host) -> Domain:
             readable=tuple(one.path for one in rules if one.rights & rights.READ_FILE and not one.rights & rights.MAKE_REG),
             sockets=policy.sockets, abstract=host.landlock >= rights.SCOPES_ABI, hosts=None if network == "open" else (),
         ),
-        environment=policy.environment.values, cwd=policy.cwd, machine=host.machine,
+        environment=policy.environment.values, cwd=policy.cwd, machine=host.machine, proxied=network == "proxied",
     )  # fmt: skip
 
 

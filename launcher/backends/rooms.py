@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def places_of_helpers(policy: Policy) -> Room | None:
     """All that a backend needs that can mount the rest."""
-    places = tuple(helper.place for helper in policy.helpers)
+    places = tuple(helper.place for helper in policy.helpers if helper.place)
     if not places:
         return None
     room = places[0].rpartition("/")[0]
@@ -27,7 +27,7 @@ def furnish(policy: Policy) -> Room:
     """Parents first. In the room nothing lies below a link: what is granted below a grant comes with it."""
     rooms = policy.rooms
     own = (place for place in (rooms.home, rooms.tmp) if is_below(place, rooms.session))
-    directories = dict.fromkeys((rooms.session, rooms.own, *own, *(helper.place for helper in policy.helpers)))
+    directories = dict.fromkeys((rooms.session, rooms.own, *own, *(helper.place for helper in policy.helpers if helper.place)))
     links: dict[str, str] = {}
     files: dict[str, tuple[bytes, bool]] = {}
     for mount in policy.view.mounts:

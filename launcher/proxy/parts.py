@@ -29,6 +29,7 @@ class Upstream:
     port: int
     direct: Callable[[str, str], bool]  # host, address
     names: bool = False
+    judged: bool = False  # it is no admin's choice, and has to be allowed itself
 
 
 @record
@@ -42,14 +43,16 @@ class Parts:
     judge: Judge
     note: Callable[[Entry], None]
     upstream: Upstream | None
+    page: Callable[[], str] | None = None  # the latest entries, for the jail to read
 
 
 def gather(
     judge: Judge, limits: Limits, note: Callable[[Entry], None], upstream: Upstream | None, look_up: Callable[[str], tuple[str, ...]] | None = None,
+    page: Callable[[], str] | None = None,
 ) -> Parts:  # fmt: skip
     poller = Poller()
     return Parts(
         poller=poller, timers=Timers(), resolver=Resolver(poller, limits, look_up) if look_up else Resolver(poller, limits),
         pipes=Pipes(limits.pipes), budget=Budget(limits.total_bytes, limits.rate, time.monotonic()), limits=limits, judge=judge, note=note,
-        upstream=upstream,
+        upstream=upstream, page=page,
     )  # fmt: skip

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agent_sandbox.config.record import record
+from agent_sandbox.config.record import record, replace
 from agent_sandbox.launcher.proxy.attempt import asking
 from agent_sandbox.launcher.proxy.dial import Dial, Way
 from agent_sandbox.launcher.proxy.judge import Verdict
@@ -69,6 +69,12 @@ class Route:
         except Exception:
             return BROKEN
 
+    def _judge_upstream(self, upstream: Upstream, address: str) -> Verdict:
+        try:
+            return self._parts.judge.address(upstream.host, upstream.port, address)
+        except Exception:
+            return BROKEN
+
     def _ask(self, host: str, heard: Callable[[tuple[str, ...], str], None]) -> None:
         self._asked, self._heard = host, heard
         self._parts.resolver.ask(host, heard)
@@ -95,10 +101,15 @@ class Route:
         return [Way(address=one, port=self._target.port, ask=b"", reaches=one) for one in addresses]
 
     def _through(self, upstream: Upstream, addresses: list[str], straight: list[str]) -> None:
-        """The other proxy is the administrator's: its own address is not judged."""
+        """The address of an admin's proxy is not judged; that of somebody else's is, as any."""
 
         def go(found: tuple[str, ...], problem: str) -> None:
             self._asked = ""
+            if upstream.judged:
+                verdicts = [self._judge_upstream(upstream, one) for one in found]
+                if refused := next((one for one in verdicts if not one.allowed), None):
+                    self._finish(Refused(verdict=replace(refused, why=f"the way leads over {upstream.host}, and {refused.why}")))
+                    return
             ways = [Way(address=hop, port=upstream.port, ask=asking(one, self._target.port), reaches=one) for one in addresses for hop in found[:2]]
             if ways or straight:
                 self._start_dial(self._straight(straight) + ways)

@@ -6,12 +6,12 @@ wants loses its place.
 
 from __future__ import annotations
 
-import os
 import resource
 import time
 from _socket import socket
 
 from agent_sandbox.launcher.poller import READ
+from agent_sandbox.launcher.proxy.admission import Admission
 from agent_sandbox.launcher.proxy.client import Client
 from agent_sandbox.launcher.proxy.entry import MALFORMED, Entry
 from agent_sandbox.launcher.proxy.exchange import BUSY, CLOSING, HEARING
@@ -34,15 +34,16 @@ NONSENSE = 200  # malformed requests of one session that are noted: a jail must 
 class Server:
     def __init__(
         self, listener: int, judge: Judge, note: Callable[[Entry], None], limits: Limits, *,
-        upstream: Upstream | None = None, admit: Callable[[object], bool] | None = None,
+        upstream: Upstream | None = None, told: int = -1, page: Callable[[], str] | None = None,
         look_up: Callable[[str], tuple[str, ...]] | None = None,
     ) -> None:  # fmt: skip
-        """`admit` is asked about the address that a connection comes from, where others than the jail could reach the listener."""
+        """`told` says who may come, where others than the jail could reach the listener."""
         self._limits = fitted(limits, raise_descriptors())
         self._listener = socket(fileno=listener)
         self._listener.setblocking(False)
-        self._note, self._admit = note, admit
-        self._parts = gather(judge, self._limits, self._on_note, upstream, look_up)
+        self._note = note
+        self._parts = gather(judge, self._limits, self._on_note, upstream, look_up, page)
+        self._admission = Admission(told, self._parts.poller, self._take) if told >= 0 else None
         self._clients: set[Client] = set()
         self._waiting: dict[str, dict[Client, None]] = {HEARING: {}, CLOSING: {}, BUSY: {}}  # who has no connection yet or any more, longest first
         self._nonsense = 0
@@ -74,6 +75,8 @@ class Server:
         self._listener.close()
         for client in list(self._clients):
             client.close(broken=True)
+        if self._admission:
+            self._admission.close()
         self._parts.resolver.close()
         self._parts.pipes.close()
         self._parts.poller.close()
@@ -97,12 +100,12 @@ class Server:
             except OSError:  # no descriptor or no memory left, until something is closed
                 self._pause()
                 return
-            self._take(handle, peer)
+            if self._admission:
+                self._admission.ask(handle, peer)
+            else:
+                self._take(handle)
 
-    def _take(self, handle: int, peer: object) -> None:
-        if self._admit and not self._admit(peer):
-            os.close(handle)
-            return
+    def _take(self, handle: int) -> None:
         sock = socket(fileno=handle)
         sock.setblocking(False)
         client = Client(sock, self._parts, self._on_changed)
@@ -156,6 +159,8 @@ class Server:
                 break
             oldest.close()
         self._parts.resolver.tick(now)
+        if self._admission:
+            self._admission.tick(now)
         pressed = len(self._clients) >= self._limits.connections
         for client in list(self._clients):
             try:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from _socket import AF_INET, AF_INET6, inet_ntop, inet_pton
 
+from agent_sandbox.config.hosts import Address, parse_host
 from agent_sandbox.config.record import record
 
-LABEL = frozenset("abcdefghijklmnopqrstuvwxyz0123456789-_")
 DIGITS = frozenset("0123456789")
 MAPPED = bytes(10) + b"\xff\xff"
 
@@ -58,20 +58,14 @@ def target_of(host: str, port: int) -> Target:
 
 
 def check_host(text: str) -> tuple[str, bool]:
-    """The one spelling, and whether it is an address. To be replaced by the strict parser of the network policy."""
-    if address := as_address(text):
-        return address, True
-    name = text.lower().removesuffix(".") if text.isascii() else ""
-    labels = name.split(".")
-    if not name or len(name) > 253 or not all(_is_label(one) for one in labels):
-        raise Malformed("the host's name is malformed")
-    if DIGITS.issuperset(labels[-1]) or labels[-1].startswith("0x"):  # 127.1, 0x7f.1, 2130706433: some take them for an address
-        raise Malformed("the host is neither a name nor an address in its usual form")
-    return name, False
-
-
-def _is_label(text: str) -> bool:
-    return 0 < len(text) < 64 and LABEL.issuperset(text) and text[0] != "-" and text[-1] != "-"
+    """The one spelling, and whether it is an address: read as the entries of the lists are, or the two could mean different hosts."""
+    try:
+        host = parse_host(text) if text.isascii() else None
+    except ValueError as problem:
+        raise Malformed(str(problem)) from None
+    if host is None:
+        raise Malformed("a host's name beyond ASCII is asked for in its xn-- form")
+    return host.text, isinstance(host, Address)
 
 
 def as_address(text: str) -> str:

@@ -19,8 +19,7 @@ def refusal(target: Target, verdict: Verdict) -> bytes:
         lines.append(f"why: {verdict.why}")
     lines += [
         "This is policy and not a fault: another try, another port or another tool gets the same answer.",
-        f"What to do: ask the user. `agent-sandbox explain host {target.text}` says who decided;",
-        "the user can list the host in network.allow, unless an administrator closed it.",
+        f"What to do: ask the user. `agent-sandbox explain host {target.text}` says more, here and outside.",
     ]
     return answer(403, f"agent-sandbox refuses {target.text}: {verdict.rule}", lines)
 

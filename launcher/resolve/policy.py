@@ -13,7 +13,7 @@ from agent_sandbox.launcher.resolve.filesystem import Layout
 from agent_sandbox.launcher.resolve.grants import gather
 from agent_sandbox.launcher.resolve.hidden import resolve_hidden
 from agent_sandbox.launcher.resolve.limits import resolve_limits
-from agent_sandbox.launcher.resolve.network import resolve_network
+from agent_sandbox.launcher.resolve.network import check_lists, resolve_network
 from agent_sandbox.launcher.resolve.project import check_project
 from agent_sandbox.launcher.resolve.protect import protect_project
 from agent_sandbox.launcher.resolve.sockets import granted_sockets, reachable_sockets
@@ -35,8 +35,9 @@ BOOTSTRAP = ("agent-sandbox", "bootstrap")  # what a person starts outside, wher
 
 def resolve_policy(settings: Settings, host: Host, disk: Disk, places: Places, project: Found, shape: Shape) -> Policy:
     check_project(project.real, places, settings, disk)
-    network = resolve_network(settings)
+    network = resolve_network(settings, shape.no_proxy)
     check_unready(settings, network.mode)
+    notes = check_lists(settings, network.mode)
     sockets = granted_sockets(settings, disk)
     layout, weaknesses = _lay_out(settings, host, disk, places, project, sockets, shape.masking)
     rooms = _settle_rooms(shape.rooms, settings, host)
@@ -52,7 +53,7 @@ def resolve_policy(settings: Settings, host: Host, disk: Disk, places: Places, p
         ),
         limits=resolve_limits(settings), required=settings.names("sandbox.require"),
         accepted=settings.names("sandbox.accept_gaps"), sockets=tuple(one.grant.path for one in sockets),
-        log_denials=settings.flag("audit.kernel"), weaknesses=(*weaknesses, *reachable_sockets(view, disk)),
+        log_denials=settings.flag("audit.kernel"), weaknesses=(*weaknesses, *reachable_sockets(view, disk)), notes=notes,
     )  # fmt: skip
 
 

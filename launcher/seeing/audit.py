@@ -73,7 +73,7 @@ def read_options(words: Sequence[str]) -> Asked:
 
 def show(audit: Audit, asked: Asked, as_json: bool) -> int:
     """The newest last. JSON is one object a line, as the log has it."""
-    events = [e for e in _events(audit) if not asked.session or e.get("session") == asked.session]
+    events = [e for e in all_events(audit) if not asked.session or e.get("session") == asked.session]
     chosen = events[len(events) - min(asked.most, len(events)) :]
     if as_json:
         for event in chosen:
@@ -85,7 +85,7 @@ def show(audit: Audit, asked: Asked, as_json: bool) -> int:
     return 0
 
 
-def _events(audit: Audit) -> list[dict[str, object]]:
+def all_events(audit: Audit) -> list[dict[str, object]]:
     found = [_parsed(line) for path in (*audit.files(), *audit.loose_files()) for line in read_lines(path)]
     return sorted([event for event in found if event], key=lambda event: str(event.get("time")))
 
@@ -120,6 +120,8 @@ def _what(event: dict[str, object]) -> str:
         parts += [f"{event['seconds']} s"] if "seconds" in event else []
     if event.get("event") == "slurm":
         parts += _asked(event)
+    if event.get("event") == "network":
+        parts += [str(event.get("verdict")), f"{event.get('host') or '-'}:{event.get('port', '')}", str(event.get("rule", ""))]
     command = event.get("command")
     parts += [shlex.join(map(str, command))] if isinstance(command, list) else []
     parts += [str(event[name]) for name in ("why", "what", "backend", "project", "shortened") if event.get(name)]

@@ -12,6 +12,7 @@ class Allowed:
     sockets: tuple[str, ...]  # real paths of granted unix sockets: these very files
     abstract: bool  # abstract unix names: True where the kernel's Landlock scope decides, False: refused here
     hosts: tuple[tuple[str, int], ...] | None  # addresses and ports that can be dialled; None: any
+    told: int = -1  # where connections to them are told of; -1: nowhere
 
 
 class Places:

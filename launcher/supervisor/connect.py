@@ -12,6 +12,7 @@ import time
 from agent_sandbox.launcher.supervisor import kernel
 from agent_sandbox.launcher.supervisor.call import signed
 from agent_sandbox.launcher.supervisor.files import AT_FDCWD, name_of, open_at, real_path
+from agent_sandbox.launcher.supervisor.telling import Teller
 from agent_sandbox.launcher.supervisor.waiting import IN_PROGRESS, Wait, blocks, dial
 
 TYPE_CHECKING = False
@@ -36,6 +37,7 @@ class Connector:
     def __init__(self, allowed: Allowed, waiting: Waiting) -> None:
         self._waiting = waiting
         self._hosts = None if allowed.hosts is None else frozenset((packed(host), port) for host, port in allowed.hosts)
+        self._teller = Teller(allowed.told) if allowed.told >= 0 else None
 
     def connect(self, call: Call, reach: Reach) -> int:
         size = signed(call.arguments[2])
@@ -81,10 +83,14 @@ class Connector:
         host = MAPPED + address[4:8] if family == AF_INET else address[8:24]
         if (host, int.from_bytes(address[2:4], "big")) not in self._hosts:
             raise OSError(errno.EACCES, "")
+        if self._teller:
+            self._teller.check()
 
     def _connect(self, call: Call, socket: int, address: bytes, target: int) -> int:
         result = dial(socket, address)
         full = result == errno.EAGAIN and address[0] == AF_UNIX
+        if self._teller and address[0] in SHORTEST and result in (0, *IN_PROGRESS):
+            self._teller.tell(socket)
         if (full or result in IN_PROGRESS) and blocks(socket):
             self._wait(call, socket, address, target, full=full)
         if result:

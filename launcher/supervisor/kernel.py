@@ -94,6 +94,21 @@ def connect(socket: int, address: bytes) -> int:
     return ctypes.get_errno() if _connect(socket, address, len(address)) < 0 else 0
 
 
+_listen = prepared("listen", ctypes.c_int, ctypes.c_int)
+_getsockname = prepared("getsockname", ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
+
+
+def listen(socket: int, queue: int) -> None:
+    checked(_listen(socket, queue))
+
+
+def socket_name(socket: int) -> bytes:
+    """Its own address, as the kernel writes it; zeros after its end."""
+    value, length = ctypes.create_string_buffer(128), ctypes.c_uint(128)
+    checked(_getsockname(socket, ctypes.byref(value), ctypes.byref(length)))
+    return value.raw
+
+
 def socket_option(socket: int, option: int, size: int) -> bytes:
     value, length = ctypes.create_string_buffer(size), ctypes.c_uint(size)
     checked(_getsockopt(socket, 1, option, ctypes.byref(value), ctypes.byref(length)))

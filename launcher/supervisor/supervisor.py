@@ -10,7 +10,7 @@ import select
 
 from agent_sandbox.launcher.seccomp.filters import architecture_of
 from agent_sandbox.launcher.seccomp.numbers import read_numbers
-from agent_sandbox.launcher.supervisor import attributes, gifts, kernel
+from agent_sandbox.launcher.supervisor import attributes, gifts, kernel, telling
 from agent_sandbox.launcher.supervisor.allowed import Reach
 from agent_sandbox.launcher.supervisor.call import Call, Gone
 from agent_sandbox.launcher.supervisor.connect import Connector, Waits
@@ -86,5 +86,5 @@ def _refuse(call: Call, reach: Reach) -> int:
 
 def _by_number(machine: str, connector: Connector) -> dict[int, Handler]:
     numbers = read_numbers(machine)
-    handlers: dict[str, Handler] = {"connect": connector.connect, **attributes.HANDLERS, **gifts.HANDLERS}
+    handlers: dict[str, Handler] = {"connect": connector.connect, **attributes.HANDLERS, **gifts.HANDLERS, **telling.HANDLERS}
     return {numbers[name]: handler for name, handler in handlers.items() if name in numbers}

@@ -475,6 +475,21 @@ def dials(host, port, protocol="0"):
         greets(client)
 
 
+def serves_itself():
+    with socket.create_server(("127.0.0.1", 0)) as server, socket.create_connection(server.getsockname(), 5) as client:
+        server.accept()[0].sendall(b"x")
+        expect(client.recv(1) == b"x", "silent")
+
+
+def asks_the_proxy(host, port):
+    """Where it refuses, it says so at once, and why."""
+    proxy = os.environ["http_proxy"].removeprefix("http://").split(":")
+    with socket.create_connection((proxy[0], int(proxy[1])), 5) as client:
+        client.sendall(f"CONNECT {host}:{port} HTTP/1.1\r\nHost: {host}:{port}\r\n\r\n".encode())
+        said = client.recv(4096)
+    expect(b" 403 " in said and b"floor loopback" in said, repr(said[:100]))
+
+
 def dials_fast(host, port):
     """TCP fast open: sendto() connects."""
     with socket.socket() as client:

@@ -26,12 +26,13 @@ class Setting:
 
 
 SETTINGS = {
-    "usual": Setting(says="a home of its own, no network", options=(*GRANTS, "--set-env", "SET_INSIDE=a=b")),
+    "usual": Setting(says="a home of its own, no network", options=(*GRANTS, "--network", "isolated", "--set-env", "SET_INSIDE=a=b")),
     "restricted": Setting(says="--home restricted", options=("--home", "restricted")),
     "read": Setting(says="--home read", options=("--home", "read")),
     "write": Setting(says="--home write", options=("--home", "write")),
     "vault": Setting(says="something hidden in the project", options=("--hide", "{project}/vault", "--hide", "{project}/vault-file")),
     "accounts": Setting(says="accounts are added meanwhile"),
+    "proxied": Setting(says="--network proxied", options=("--network", "proxied")),
     "open": Setting(says="--network open", options=("--network", "open")),
     "closed": Setting(
         says="pids and ipc required", config='[sandbox]\nrequire = ["pids", "ipc"]\n', insists_on=(Property.PIDS, Property.IPC),

@@ -40,7 +40,8 @@ def test_minimal_passes_only_what_is_listed(jail: Jail) -> None:
 
 
 def test_a_password_in_a_value_is_taken_out(jail: Jail) -> None:
-    inside = jail.run("printenv", "HTTPS_PROXY", env={"HTTPS_PROXY": "http://ada:secret@proxy:3128"})
+    options = ("--quiet", "--network", "isolated")
+    inside = jail.run("printenv", "HTTPS_PROXY", env={"HTTPS_PROXY": "http://ada:secret@proxy:3128"}, options=options)
     assert inside.out == "http://proxy:3128\n"
 
 

@@ -80,7 +80,7 @@ def test_tmp_is_private_and_can_be_shared(jail: Jail) -> None:
 
 
 def test_a_fallback_to_another_network_mode_is_said_and_can_be_refused(jail: Jail) -> None:
-    assert "network isolated (filtered is not available" in jail.run("true", options=[]).err
+    assert "network proxied (filtered is not available" in jail.run("true", options=[]).err
     jail.configure("[network]\nfallback = 'refuse'\n")
     refused = jail.run("true")
     assert refused.code == 125
@@ -88,13 +88,26 @@ def test_a_fallback_to_another_network_mode_is_said_and_can_be_refused(jail: Jai
     jail.configure("[network]\nfallback = 'weaker'\n")
     clamped = jail.run("true", options=[])
     assert clamped.code == 0
-    assert "network isolated" in clamped.err
+    assert "network proxied" in clamped.err
 
 
 def test_a_setting_whose_part_is_missing_stops_the_launch(jail: Jail) -> None:
     jail.configure("[modules]\nload = ['gcc']\n")
     refused = jail.run("true")
     assert (refused.code, "modules.load is set" in refused.err) == (125, True)
+
+
+def test_an_open_network_does_not_pass_over_an_admins_lists(jail: Jail) -> None:
+    for text in ("block = ['example.org']", "default = 'deny'", "max_bytes = '1G'"):
+        admin = {"config.toml": f"[network]\n{text}\n"}
+        refused = jail.run("true", options=["--network", "open"], admin=admin)
+        assert (refused.code, "network open would pass over network." in refused.err) == (125, True)
+        assert jail.run("true", options=["--network", "isolated"], admin=admin).code == 0
+        assert jail.run("true", options=["--quiet"], admin={"config.toml": f"[network]\nmode = 'open'\n{text}\n"}).code == 0  # the admin's own will
+
+
+def test_ones_own_lists_are_said_to_hold_for_nothing_in_an_open_network(jail: Jail) -> None:
     jail.configure("[network]\nblock = ['example.org']\n")
-    assert jail.run("true", options=["--network", "open"]).code == 125
-    assert jail.run("true", options=["--network", "isolated"]).code == 0
+    done = jail.run("true", options=["--quiet", "--network", "open"])
+    assert (done.code, done.err) == (0, "agent-sandbox: network open: network.block is not enforced\n")
+    assert jail.run("true", options=["--quiet", "--network", "proxied"]).err == ""

@@ -139,7 +139,7 @@ exit $code
         tmp_path,
     )
     jail.write(jail.user.home / ".ssh/id", "private\n")
-    found = failed(run_on_changed_machine(jail, change, "--backend", "bwrap", "doctor", "--json"))
+    found = failed(run_on_changed_machine(jail, change, "--backend", "bwrap", "--network", "isolated", "doctor", "--json"))
     missing = set(MEASURED["bwrap"]) - {"jail", "open files", "no_new_privs", "signals"}  # ours: done by the stage, before any backend
     assert missing - set(found) == set()
     assert found["namespaces"]["found"] == "shared with the host: pid ipc uts net"  # our own stage has made user and mount

@@ -143,22 +143,25 @@ def test_a_key_of_a_later_part_says_so(jail: Jail) -> None:
 def test_the_network_mode_that_is_delivered_is_named(jail: Jail) -> None:
     told = answer(jail, "network.mode")
     assert told["verdict"] == "filtered"
-    assert "inside it is isolated" in str(told["notes"])
+    assert "inside it is proxied: filtered is not available" in str(told["notes"])
 
 
 def test_a_host_has_its_verdict_rule_line_and_what_enforces_it(jail: Jail) -> None:
     path = jail.configure("[network]\nblock = [\n  '*.Example.org',\n  '22',\n]\nallow = ['www.example.org']\n")
-    enforced = "enforced by network isolated: nothing is reachable, whatever the lists say"
+    enforced = "enforced by network proxied: the proxy is the only way out, and it asks the lists"
     hosts = ("a.example.org", "www.example.org:443", "WWW.example.org.:22", "pastebin.com", "127.0.0.1:80")
     told = {host: answer(jail, "host", host) for host in hosts}
     assert {host: (one["verdict"], one["rule"], one["origin"]) for host, one in told.items()} == {
-        "a.example.org": ("not reachable (the lists refuse it, too)", "network.block *.example.org", f"{path}:3"),
-        "www.example.org:443": ("not reachable (the lists allow it)", "network.allow www.example.org", f"{path}:6"),
-        "WWW.example.org.:22": ("not reachable (the lists refuse it, too)", "network.block 22", f"{path}:4"),
-        "pastebin.com": ("not reachable (the lists refuse it, too)", "network.block pastebin.com", "default"),
-        "127.0.0.1:80": ("not reachable (the lists refuse it, too)", "floor loopback", "shipped"),
+        "a.example.org": ("refused", "network.block *.example.org", f"{path}:3"),
+        "www.example.org:443": ("allowed", "network.allow www.example.org", f"{path}:6"),
+        "WWW.example.org.:22": ("refused", "network.block 22", f"{path}:4"),
+        "pastebin.com": ("refused", "network.block pastebin.com", "default"),
+        "127.0.0.1:80": ("refused", "floor loopback", "shipped"),
     }
     assert all(enforced in str(one["notes"]) for one in told.values())
+    shut = answer(jail, "host", "www.example.org", options=("--network", "isolated"))
+    assert shut["verdict"] == "not reachable (the lists allow it)"
+    assert "enforced by network isolated: nothing is reachable, whatever the lists say" in str(shut["notes"])
     open_ = answer(jail, "host", "a.example.org:443", options=("--network", "open"))
     assert open_["verdict"] == "reachable, although the lists refuse it"
     assert "enforced by nothing" in str(open_["notes"])

@@ -88,6 +88,8 @@ def values(key: Key) -> st.SearchStrategy[object]:
         return st.sampled_from(key.choices)
     if key.kind == "text":
         return st.sampled_from(("", "p", "q"))
+    if key.kind == "upstream":
+        return st.sampled_from(("", "p:1", "q:3128"))
     if key.kind == "table":
         return st.dictionaries(st.sampled_from(("A_KEY", "B_KEY", "C")), st.sampled_from(("1", "2")), max_size=2)
     if key.kind == "tables":

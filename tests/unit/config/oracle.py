@@ -53,7 +53,7 @@ def held(settings: Settings, key: Key) -> Held:
         return settings.tables(key.name)
     if key.kind == "flag":
         return settings.flag(key.name)
-    if key.kind in ("text", "choice"):
+    if key.kind in ("text", "choice", "upstream"):
         return settings.text(key.name) or settings.text(key.at_most or key.name)
     number = settings.number(key.name)
     return float("inf") if number is None else number

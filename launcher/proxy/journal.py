@@ -1,0 +1,81 @@
+"""Entries become lines of the audit log, off the loop, and a page of the latest ones for the jail.
+
+A lock on the log may be another's for a moment: a thread waits for it, and no connection does. A jail that makes connections as fast
+as it can must not wash older lines out of the log: beyond a rate they are counted, and the count is a line.
+"""
+
+from __future__ import annotations
+
+import _thread
+import time
+from collections import deque
+
+from agent_sandbox.launcher.audit import Audit
+from agent_sandbox.launcher.jsonline import dumps
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from agent_sandbox.launcher.proxy.entry import Entry
+
+AT_ONCE, A_SECOND = 2000, 20  # lines that are written whole
+KEPT = 500  # on the page
+STACK = 256 << 10
+PATIENCE = 2.0  # seconds for the last lines
+
+
+class Journal:
+    def __init__(self, audit: Audit, session: str) -> None:
+        self._audit, self._session = audit, session
+        self._lines: deque[dict[str, object]] = deque()
+        self._page: deque[dict[str, object]] = deque(maxlen=KEPT)
+        self._free, self._since = float(AT_ONCE), time.monotonic()
+        self._left_out = 0
+        self._lock = _thread.allocate_lock()  # held by who writes
+        self._busy = False
+
+    def note(self, entry: Entry) -> None:
+        facts = {name: value for name, value in vars(entry).items() if value != "" or name in ("host", "verdict")}
+        self._page.append({"time": time.strftime("%H:%M:%S"), **facts})
+        now = time.monotonic()
+        self._free = min(AT_ONCE, self._free + (now - self._since) * A_SECOND)
+        self._since = now
+        if self._free < 1:
+            self._left_out += 1
+            return
+        self._free -= 1
+        self._queue(facts)
+
+    def _queue(self, facts: dict[str, object]) -> None:
+        if self._left_out:
+            self._lines.append({"verdict": "left out", "connections": self._left_out})
+            self._left_out = 0
+        self._lines.append(facts)
+        if not self._busy:
+            self._busy = True
+            before = _thread.stack_size(STACK)
+            try:
+                _thread.start_new_thread(self._write, ())
+            except RuntimeError:  # the user has no thread left: here, then
+                self._write()
+            finally:
+                _thread.stack_size(before)
+
+    def _write(self) -> None:
+        with self._lock:
+            while True:
+                while self._lines:
+                    self._audit.write("network", {"session": self._session, **self._lines.popleft()})  # type: ignore[dict-item]
+                self._busy = False
+                if not self._lines:
+                    return
+
+    def page(self) -> str:
+        return "".join(dumps(facts) + "\n" for facts in list(self._page))  # type: ignore[arg-type]
+
+    def close(self) -> None:
+        """Until the last line is written, or takes too long."""
+        if self._left_out:
+            self._lines.append({"verdict": "left out", "connections": self._left_out})
+        if self._lock.acquire(timeout=PATIENCE):
+            self._lock.release()
+            self._write()
