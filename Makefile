@@ -4,10 +4,10 @@ SHELL := /bin/bash
 PYTEST_ARGS ?=
 BIN := .venv/bin
 PACKAGES := acl bubblewrap busybox dbus-bin dbus-daemon firejail gcc gdb git gnupg libc6-dev libseccomp2 lmod make mariadb-client-core \
-    mariadb-server-core munge nodejs openjdk-17-jre-headless openssh-client procps python3-cryptography python3-venv redis-server rsync shellcheck \
-    slurm-client slurmctld slurmd slurmdbd socat sudo tmux util-linux vim-tiny
+    mariadb-server-core munge nodejs openjdk-17-jre-headless openssh-client passwd procps python3-cryptography python3-venv redis-server rsync shellcheck \
+    slurm-client slurmctld slurmd slurmdbd socat strace sudo tmux util-linux vim-tiny
 
-.PHONY: test lint packages install bench docs filters clean help
+.PHONY: test lint packages install install-system bench docs filters clean help
 
 test: lint  ## everything: packages, .venv, ruff, mypy, pytest (PYTEST_ARGS='-k name' for some)
 	@echo "== pytest"
@@ -44,6 +44,9 @@ packages:  ## the system packages that the tests use (root or passwordless sudo;
 
 install:  ## install a copy of this clone as it is now, and link it as ~/.local/bin/agent-sandbox
 	@python=$$(bootstrap/python) && "$$python" -I bootstrap/install.py --link
+
+install-system:  ## install a copy for all users, root-owned, in /usr/local: agent-sandbox and botadm (as root)
+	@python=$$(bootstrap/python) && "$$python" -I bootstrap/install.py --system
 
 bench: .venv/ready  ## what a launch costs
 	$(BIN)/python -m bench launch

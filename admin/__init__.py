@@ -1,1 +1,1 @@
-"""Site install, bots, sharing and the egress firewall: the side that runs as root."""
+"""What root does for a site: UNIX users for agents (bots), and directories shared with them."""

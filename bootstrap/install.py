@@ -3,10 +3,12 @@
     versions/<key>/lib/agent_sandbox        one copy, named by its content and never changed
     versions/<key>/bin/agent-sandbox        starts it; what people put on their PATH
     versions/<key>/bin/from-clone           starts it for ../agent-sandbox, and says if the clone has changed since
+    versions/<key>/bin/botadm               makes bots; agent-sandbox-bot is what a strict rule for sudo permits
     clones/<path of the clone>/.installed   which copy the clone runs, and with which interpreter
 
 Run as `python -I install.py`: without options for the first use of a clone, which leaves alone what another process was
-faster to install; with `--link` for `make install`, which takes over a change and puts the command into ~/.local/bin.
+faster to install; with `--link` for `make install`, which takes over a change and puts the command into ~/.local/bin;
+with `--system` for `make install-system`: root's own copy for everybody, below /usr/local.
 """
 
 import compileall
@@ -36,6 +38,10 @@ FREEZE = (
     "runpy.run_module('agent_sandbox.config.freeze', run_name='__main__')"
 )
 LIBRARIES = {"tomlkit": "`agent-sandbox config set`", "idna": "naming hosts beyond ASCII (their xn-- form does)"}
+SYSTEM = Path("/usr/local")
+STARTERS = {
+    "agent-sandbox": "agent_sandbox.launcher.__main__", "botadm": "agent_sandbox.admin.cli", "agent-sandbox-bot": "agent_sandbox.admin.bots.entry",
+}  # fmt: skip
 NOTE_CHANGE = "from bootstrap.clone import note_change\n\nnote_change(sys.argv.pop(1), sys.argv.pop(1))\n"
 
 
@@ -46,6 +52,9 @@ class Failure(Exception):
 def main(arguments: list[str]) -> int:
     os.umask(0o022)  # a bot or a compute node may read the copy as another user
     try:
+        if "--system" in arguments:
+            install_system()
+            return 0
         home = find_home()
         with own_turn(home / ".local/share/agent-sandbox") as data:
             if "--link" in arguments:
@@ -70,7 +79,23 @@ def renew(data: Path, home: Path) -> None:
     copy = install(data)
     say(f"installed {CLONE} in {copy}")
     add_libraries(copy)
-    link_command(copy, home)
+    link_command(copy, home / ".local/bin/agent-sandbox")
+
+
+def install_system() -> None:
+    """Root's own, readable by all. Earlier copies stay: a rule for sudo may name one until `botadm update`."""
+    if os.geteuid() != 0:
+        raise Failure("only root installs for everybody: sudo make install-system")
+    with own_turn(SYSTEM / "lib/agent-sandbox") as data:
+        python = os.path.realpath(sys.executable)
+        files = read_library()
+        copy = data / "versions" / key_of(files, python)
+        if not copy.exists():
+            make_copy(copy, files, python)
+    add_libraries(copy)
+    for name in ("agent-sandbox", "botadm"):
+        link_command(copy, SYSTEM / "bin" / name)
+    say(f"installed {CLONE} in {copy}")
 
 
 def install(data: Path) -> Path:
@@ -170,7 +195,8 @@ def make_copy(copy: Path, files: dict[str, tuple[bytes, bool]], python: str) -> 
     with new_directory(copy.parent) as new:
         for name, (content, executable) in files.items():
             write(new / "lib" / name, content, executable)
-        write(new / "bin/agent-sandbox", starter(copy, python, ""), True)
+        for name, module in STARTERS.items():
+            write(new / "bin" / name, starter(copy, python, "", module), True)
         write(new / "bin/from-clone", starter(copy, python, NOTE_CHANGE), True)
         if "agent_sandbox/config/freeze.py" in files:
             run("making the default settings", [python, "-I", "-S", "-B", "-c", FREEZE, f"{new}/lib"], 60)
@@ -206,14 +232,14 @@ def write(path: Path, content: bytes, executable: bool) -> None:
     path.chmod(0o755 if executable else 0o644)
 
 
-def starter(copy: Path, python: str, first_step: str) -> bytes:
+def starter(copy: Path, python: str, first_step: str, module: str = STARTERS["agent-sandbox"]) -> bytes:
     """It names its library, since it may be started through a link."""
     if len(python) < 100 and not set(python) & set(" \t"):
         first_line = f"#!{python} -IS\n"
     else:  # not for the kernel: a shell's line that Python reads as a string
         first_line = f"#!/bin/bash -p\n'''exec' {shlex.quote(python)} -IS \"$0\" \"$@\"\n' '''\n"
     lib = ascii(f"{copy}/lib")
-    start = "from agent_sandbox.launcher.__main__ import main\n\nsys.exit(main())\n"
+    start = f"from {module} import main\n\nsys.exit(main())\n"
     return os.fsencode(f"{first_line}import sys\n\nsys.path.insert(0, {lib})\n{first_step}{start}")
 
 
@@ -259,15 +285,14 @@ def fetch(name: str, target: Path) -> None:
     run(f"pip install {name}", [*pip, "--no-compile", "--target", str(target), name], 30)
 
 
-def link_command(copy: Path, home: Path) -> None:
-    name = home / ".local/bin/agent-sandbox"
+def link_command(copy: Path, name: Path) -> None:
     ours = name.is_symlink() and os.readlink(name).startswith(f"{copy.parent}/")
     if os.path.lexists(name) and not ours:
         say(f"left {name} alone: it is not one of ours")
         return
     name.parent.mkdir(parents=True, exist_ok=True)
-    new = name.with_name(f".agent-sandbox.{os.getpid()}")
-    new.symlink_to(copy / "bin/agent-sandbox")
+    new = name.with_name(f".{name.name}.{os.getpid()}")
+    new.symlink_to(copy / "bin" / name.name)
     new.replace(name)
     on_path = str(name.parent) in os.environ.get("PATH", "").split(":")
     say(f"the command is {name}" + ("" if on_path else f"; {name.parent} is not on your PATH"))

@@ -28,7 +28,7 @@ AT_EMPTY_PATH, AT_RECURSIVE = 0x1000, 0x8000
 OPEN_TREE_CLONE, OPEN_TREE_CLOEXEC = 1, os.O_CLOEXEC
 MOVE_MOUNT_F_EMPTY_PATH, MOVE_MOUNT_T_EMPTY_PATH = 0x4, 0x40
 MOUNT_ATTR_RDONLY, MOUNT_ATTR_NOSUID, MOUNT_ATTR_NODEV, MOUNT_ATTR_NOEXEC = 1, 2, 4, 8
-RESOLVE_NO_MAGICLINKS, RESOLVE_NO_SYMLINKS, RESOLVE_BENEATH = 0x02, 0x04, 0x08
+RESOLVE_NO_XDEV, RESOLVE_NO_MAGICLINKS, RESOLVE_NO_SYMLINKS, RESOLVE_BENEATH = 0x01, 0x02, 0x04, 0x08
 FSCONFIG_SET_STRING, FSCONFIG_CMD_CREATE = 1, 6
 CLONE_NEWNS, CLONE_NEWUSER, CLONE_NEWNET = 0x00020000, 0x10000000, 0x40000000
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER, PR_SET_NO_NEW_PRIVS = 1, 36, 38
@@ -74,9 +74,10 @@ class OpenHow(ctypes.Structure):
     _fields_ = (("flags", ctypes.c_uint64), ("mode", ctypes.c_uint64), ("resolve", ctypes.c_uint64))
 
 
-def open_beneath(directory: int, path: str, flags: int) -> int:
-    """Open `path` below a directory, meeting no symbolic link on the way and at the end."""
-    how = OpenHow(flags | os.O_CLOEXEC, 0, RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS)
+def open_beneath(directory: int, path: str, flags: int, *, one_mount: bool = False) -> int:
+    """Open `path` below a directory, meeting no symbolic link on the way and at the end; on one mount alone: EXDEV at its edge."""
+    resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS | (RESOLVE_NO_XDEV if one_mount else 0)
+    how = OpenHow(flags | os.O_CLOEXEC, 0, resolve)
     size = ctypes.c_size_t(ctypes.sizeof(how))
     return _call(OPENAT2, ctypes.c_int(directory), os.fsencode(path), ctypes.byref(how), size)
 
@@ -269,3 +270,28 @@ def birth(path: bytes) -> tuple[int, int] | None:
     mask, inode = int.from_bytes(found.raw[0:4], "little"), int.from_bytes(found.raw[32:40], "little")
     seconds, rest = int.from_bytes(found.raw[80:88], "little", signed=True), int.from_bytes(found.raw[88:92], "little")
     return (inode, seconds * 10**9 + rest) if mask & STATX_BTIME else None
+
+
+STATX_ATTR_IMMUTABLE, STATX_ATTR_APPEND = 0x10, 0x20
+
+
+def marks(handle: int) -> tuple[int, bool]:
+    """When an open file was made, in nanoseconds (0 where the file system does not tell), and whether nobody may change it."""
+    found = ctypes.create_string_buffer(256)
+    checked(libc.statx(ctypes.c_int(handle), b"", ctypes.c_int(AT_EMPTY_PATH), ctypes.c_uint(STATX_BTIME), found))
+    raw = found.raw
+    mask, attributes = int.from_bytes(raw[0:4], "little"), int.from_bytes(raw[8:16], "little")
+    made = int.from_bytes(raw[80:88], "little", signed=True) * 10**9 + int.from_bytes(raw[88:92], "little")
+    return (made if mask & STATX_BTIME else 0), bool(attributes & (STATX_ATTR_IMMUTABLE | STATX_ATTR_APPEND))
+
+
+# Account files
+
+
+def lock_accounts() -> None:
+    """The lock of passwd, shadow and group, which every program that changes them takes; waits up to 15 seconds."""
+    checked(libc.lckpwdf())
+
+
+def unlock_accounts() -> None:
+    libc.ulckpwdf()

@@ -1,0 +1,1 @@
+"""UNIX users that agents run as."""

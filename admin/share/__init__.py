@@ -1,0 +1,1 @@
+"""Directories that people share with their bots."""
