@@ -125,27 +125,16 @@ def die_as(code: int) -> None:
 
 def open_case(job: Job) -> Case:
     """As for a launch from a shell, with the session in the place of the person's and the repository's settings."""
-    from agent_sandbox.config.location import ADMIN_DIR, Where
-    from agent_sandbox.launcher import session as sessions
     from agent_sandbox.launcher.cli import Request
-    from agent_sandbox.launcher.launch import Case
-    from agent_sandbox.launcher.probe import Disk, printable, read_host
-    from agent_sandbox.launcher.resolve.project import find_places, find_project
+    from agent_sandbox.launcher.launch import find_ground
 
-    host, disk = read_host(), Disk()
-    places = find_places(host, disk, ADMIN_DIR, sessions.base_directory(host.uid))
-    project = find_project(job.project, host, disk)
-    if project.real != job.project:  # real when it was submitted: who can write above it may have put a link there since
-        raise UserError("the project is not the directory that it was: its path leads elsewhere now", where=printable(job.project))
-    where = Where(
-        user=host.user, uid=host.uid, home=host.home, groups=tuple(name for _, name in host.groups), host=host.name,
-        project=project.real, cwd=project.real,
-    )  # fmt: skip
+    ground = find_ground(job.project, real=job.project)
+    host = ground.host
     chosen = choose(job.export, without_the_other_jail(read_variables(job.variables)))
-    return Case(
-        request=Request(word="", command=(host.python, "-I", "-S", host.package + INSIDE), settings={}, project=job.project),
-        host=replace(host, cwd=project.real, environment=environment_of(job, chosen, os.environ)), disk=disk, places=places, project=project,
-        settings=settings_for(where, dict(job.settings)), session=sessions.new_name(),
+    request = Request(word="", command=(host.python, "-I", "-S", host.package + INSIDE), settings={}, project=job.project)
+    return replace(
+        ground.case(request, settings_for(ground.where, dict(job.settings))),
+        host=replace(host, cwd=job.project, environment=environment_of(job, chosen, os.environ)),
         files=((SCRIPT, job.script),), finish=lambda policy: with_orders(policy, orders_for(job, host, chosen)), started_with=dict(os.environ),
     )  # fmt: skip
 

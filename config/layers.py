@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     Parser = Callable[[bytes, str], dict[str, object]]
 
-ADMIN_MATCHES = ("host", "user", "group")
+ADMIN_MATCHES = ("host", "user", "group", "bot")
 USER_MATCHES = ("project", "host")
 
 
@@ -113,13 +113,14 @@ def check_file(path: str, where: Where) -> None:
 
 
 def _fits(name: str, wanted: tuple[str, ...], where: Where) -> bool:
-    """Does any of the patterns fit this host, user, group or project?"""
+    """Does any of the patterns fit this host, user, group, bot or project?"""
     if name == "project":
         return any(_is_project(pattern, where) for pattern in wanted)
     found = {
         "host": (where.host, where.host.partition(".")[0]),
         "user": (where.user,),
         "group": where.groups,
+        "bot": (where.bot,) if where.bot else (),
     }[name]
     return any(patterns.glob_matches(pattern, text) for pattern in wanted for text in found)
 

@@ -10,6 +10,12 @@ from agent_sandbox.config.record import record
 ADMIN_DIR = "/app/lib/agent-sandbox"
 USER_DIR = ".config/agent-sandbox"  # below the home of the passwd database
 PROJECT_FILE = ".agent-sandbox.toml"
+BOTS_DIR = "/var/bot"  # homes of bots
+
+
+def bot_of(user: str, home: str) -> str:
+    """The bot that this user is; "" = none."""
+    return user if home == f"{BOTS_DIR}/{user}" else ""
 
 
 @record
@@ -23,6 +29,7 @@ class Where:
     host: str
     project: str
     cwd: str
+    bot: str = ""  # the bot that the session runs as
     admin_dir: str = ADMIN_DIR
 
     def user_dir(self) -> str:

@@ -79,4 +79,4 @@ def _entries(key: Key, said: object, rank: Rank) -> tuple[Entry, ...]:
 
 
 def _wrong(problem: str) -> UserError:
-    return UserError(f"the settings that came with the job cannot be used: {problem}")
+    return UserError(f"the settings that came with the session cannot be used: {problem}")

@@ -56,6 +56,10 @@ def run(request: Request) -> int:
         return run_word(request, inside=bool(summary_path()))
     if summary_path():
         raise UserError("already inside a jail: run the command itself", hint="a jail in a jail would not be one more wall")
+    if request.bot:
+        from importlib import import_module  # bots are the admin's side, which may know us, and we not it
+
+        return leave(import_module("agent_sandbox.admin.bots.launch").run(request))
     if request.dry_run:
         from agent_sandbox.launcher.seeing.dryrun import run as show
 

@@ -31,6 +31,7 @@ class Request:
     command: tuple[str, ...]
     settings: dict[str, object]  # configuration keys given as options
     project: str = ""
+    bot: str = ""  # the UNIX user to run as
     use_project_file: bool = True
     dry_run: bool = False
     json: bool = False
@@ -57,6 +58,7 @@ OPTIONS = (
     Option(name="--set-env", value="NAME=VALUE", key="environment.set", many=True, help="set a variable inside"),
     Option(name="--limit", value="KEY=VALUE", key="limits", many=True, help="such as memory=8G or wall_time=2h (limits.*)"),
     Option(name="--network", value="MODE", key="network.mode", help="isolated, proxied, filtered or open"),
+    Option(name="--bot", value="NAME", help="run the whole jail as a bot of yours (botadm)"),
     Option(name="--ignore-project-file", help="do not read .agent-sandbox.toml of the project"),
     Option(name="--dry-run", help="print what would run, and change nothing"),
     Option(name="--json", help="with --dry-run: for machines"),
@@ -105,7 +107,7 @@ def _request(given: dict[str, list[str]], rest: tuple[str, ...], program_only: b
     word = "" if program_only or not rest else rest[0] if rest[0] in WORDS or rest[0] in RESERVED else ""
     return Request(
         word=word, command=rest[1:] if word else rest, settings=_settings(given),
-        project=given.get("--project-dir", [""])[-1], use_project_file="--ignore-project-file" not in given,
+        project=given.get("--project-dir", [""])[-1], bot=given.get("--bot", [""])[-1], use_project_file="--ignore-project-file" not in given,
         dry_run="--dry-run" in given, json="--json" in given, verbose="--verbose" in given,
     )  # fmt: skip
 

@@ -10,7 +10,7 @@ from agent_sandbox.config.ahead import Ahead
 from agent_sandbox.config.errors import UserError
 from agent_sandbox.config.files import parse
 from agent_sandbox.config.layers import load
-from agent_sandbox.config.location import ADMIN_DIR, Where
+from agent_sandbox.config.location import ADMIN_DIR, Where, bot_of
 from agent_sandbox.config.record import record, replace
 from agent_sandbox.launcher import session as sessions
 from agent_sandbox.launcher.aftermath import look_again, remember
@@ -61,6 +61,7 @@ class Case:
     session: str  # its name
     files: tuple[tuple[str, bytes], ...] = ()  # beside the summary, in the jail's own place: name and content
     finish: Callable[[Policy], Policy] | None = None  # the last word on a policy before it becomes a plan
+    asked_by: str = ""  # the person, where the user that we are is a bot
     started_with: Mapping[str, str] | None = None  # our own variables, where those of the host are an agent's (in a job)
 
 
@@ -75,7 +76,10 @@ class Decision:
 
 
 def launch(request: Request, guard: Guard) -> int:
-    case = open_case(request, guard)
+    return launch_case(open_case(request, guard), guard)
+
+
+def launch_case(case: Case, guard: Guard) -> int:
     audit = open_audit(case.settings, case.places, case.host)
     try:
         decision = decide(case, guard)
@@ -87,16 +91,41 @@ def launch(request: Request, guard: Guard) -> int:
 
 
 def open_case(request: Request, guard: Guard | None = None) -> Case:
+    ground = find_ground(request.project, bot=request.bot)
+    parser = Ahead(guard.parsed_ahead) if guard else parse
+    settings = load(ground.where, request.settings, use_project_file=request.use_project_file, parse=parser)
+    return ground.case(request, settings)
+
+
+@record
+class Ground:
+    """The machine, the user that we are, and the project."""
+
+    host: Host
+    disk: Disk
+    places: Places
+    project: Found
+    where: Where
+
+    def case(self, request: Request, settings: Settings) -> Case:
+        return Case(
+            request=request, host=self.host, disk=self.disk, places=self.places, project=self.project, settings=settings,
+            session=sessions.new_name(),
+        )  # fmt: skip
+
+
+def find_ground(asked: str = "", *, real: str = "", bot: str = "") -> Ground:
+    """`asked` is the project, by default where we are; `real` is where it was when somebody else looked, and must be still."""
     host, disk = read_host(), Disk()
     places = find_places(host, disk, ADMIN_DIR, sessions.base_directory(host.uid))
-    project = find_project(request.project or host.cwd, host, disk)
+    project = find_project(asked or host.cwd, host, disk)
+    if real and project.real != real:  # who can write above it may have put a link there since
+        raise UserError("the project is not the directory that it was: its path leads elsewhere now", where=printable(real))
     where = Where(
         user=host.user, uid=host.uid, home=host.home, groups=tuple(name for _, name in host.groups), host=host.name,
-        project=project.real, cwd=host.cwd,
+        project=project.real, cwd=project.real if real else host.cwd, bot=bot or bot_of(host.user, host.home),
     )  # fmt: skip
-    parser = Ahead(guard.parsed_ahead) if guard else parse
-    settings = load(where, request.settings, use_project_file=request.use_project_file, parse=parser)
-    return Case(request=request, host=host, disk=disk, places=places, project=project, settings=settings, session=sessions.new_name())
+    return Ground(host=host, disk=disk, places=places, project=project, where=where)
 
 
 def decide(case: Case, guard: Guard | None = None, *, in_session: bool = True) -> Decision:
@@ -206,7 +235,8 @@ def missing_line(gaps: Sequence[Gap]) -> str:
 def start_line(case: Case, decision: Decision, missing: str) -> str:
     policy = decision.policy
     network = f"network {policy.network.mode}" + (f" ({policy.network.why})" if policy.network.why else "")
-    parts = [decision.backend.name, f"project {printable(policy.project)}", f"home {policy.home_mode}", network]
+    bot = [f"bot {case.request.bot}"] if case.request.bot else []
+    parts = [decision.backend.name, *bot, f"project {printable(policy.project)}", f"home {policy.home_mode}", network]
     removed = len(policy.environment.removed)
     parts.append(f"{removed} variable{'' if removed == 1 else 's'} removed")
     parts += [helper.line for helper in policy.helpers if helper.line]
@@ -271,7 +301,8 @@ def session_facts(decision: Decision) -> dict[str, Plain]:
 def start_facts(case: Case, decision: Decision) -> dict[str, Plain]:
     policy = decision.policy
     return {
-        "user": case.host.user, "pid": os.getpid(), "project": policy.project, "command": [word[:500] for word in decision.command[:50]],
+        "user": case.host.user, **({"asked_by": case.asked_by} if case.asked_by else {}), "pid": os.getpid(), "project": policy.project,
+        "command": [word[:500] for word in decision.command[:50]],
         "backend": decision.backend.name, "home": policy.home_mode, "network": policy.network.mode, "network_asked": policy.network.asked,
         "removed": len(policy.environment.removed), "gaps": [gap.line() for gap in decision.gaps],
         "weaknesses": [gap.weak_line() for gap in policy.weaknesses],

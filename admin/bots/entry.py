@@ -1,6 +1,7 @@
 """The one program that a strict rule lets a person start as a bot. It runs as the bot, from root's own files, and decides nothing by variables.
 
     agent-sandbox-bot run DIRECTORY TERM LANG COMMAND [ARGUMENTS…]
+    agent-sandbox-bot session NAME          the bot's side of `agent-sandbox --bot`
 
 A verb is a word in `VERBS`; whatever else somebody gives to sudo ends here with exit status 125.
 """
@@ -91,7 +92,13 @@ def execute(command: list[str], variables: dict[str, str]) -> int:
         return 126
 
 
-VERBS: dict[str, Callable[[Facts, tuple[str, ...]], int]] = {"run": run}
+def session(facts: Facts, words: tuple[str, ...]) -> int:
+    from agent_sandbox.admin.bots import jailed
+
+    return jailed.session(facts, words)
+
+
+VERBS: dict[str, Callable[[Facts, tuple[str, ...]], int]] = {"run": run, "session": session}
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -109,7 +109,7 @@ def test_a_forged_session_gains_nothing(world: World, data: object, key: str) ->
     ],
 )  # fmt: skip
 def test_data_that_is_not_what_we_send_is_refused(world: World, data: object) -> None:
-    with pytest.raises(UserError, match="the settings that came with the job cannot be used"):
+    with pytest.raises(UserError, match="the settings that came with the session cannot be used"):
         load_session(world.where, data)
 
 
