@@ -4,6 +4,8 @@ before it is done, so what a killed process left half done is taken back by the 
 
 from __future__ import annotations
 
+import contextlib
+
 from agent_sandbox.admin import acts, interrupt, journal
 from agent_sandbox.admin.accountlines import Conflict
 from agent_sandbox.admin.steps import FINAL
@@ -29,20 +31,30 @@ class Undone:
 
 def apply(command: str, steps: tuple[Step, ...], turn: int) -> tuple[Tally, ...]:
     """All of them, or none: UserError says what failed and what was taken back."""
-    book = journal.Journal(command)
+    book = _begin(command)
     done: list[journal.Done] = []
-    tallies = []
-    for number, step in enumerate(steps):
-        try:
+    tallies, doing = [], ""
+    try:
+        for number, step in enumerate(steps):
+            doing = step.does
             tallies.append(_do(book, number, step, done, turn))
-        except PROBLEMS as error:
-            undone = take_back(tuple(done))
-            if not undone.stuck:
+        doing = "note in the journal that all is done"
+        book.end("applied")
+    except PROBLEMS as error:
+        undone = take_back(tuple(done))
+        if not undone.stuck:
+            with contextlib.suppress(OSError):  # then the next command takes it back once more, which changes nothing
                 book.end("undone")
-            raise _failure(command, step, _words(error), undone) from None
-    book.end("applied")
+        raise _failure(command, doing, _words(error), undone) from None
     journal.tidy()
     return tuple(one for one in tallies if one)
+
+
+def _begin(command: str) -> journal.Journal:
+    try:
+        return journal.Journal(command)
+    except OSError as error:
+        raise UserError(f"the journal cannot be written, so nothing is done: {_words(error)}", where=command, code=1) from None
 
 
 def _do(book: journal.Journal, number: int, step: Step, done: list[journal.Done], turn: int) -> Tally | None:
@@ -84,11 +96,11 @@ def recover() -> tuple[str, ...]:
     return tuple(said)
 
 
-def _failure(command: str, step: Step, why: str, undone: Undone) -> UserError:
+def _failure(command: str, doing: str, why: str, undone: Undone) -> UserError:
     back = f"taken back: {'; '.join(undone.back)}" if undone.back else "nothing had to be taken back"
     left = undone.final + undone.stuck
     stuck = f"; NOT taken back: {'; '.join(left)}" if left else ""
-    return UserError(f"«{step.does}» failed: {why}", where=command, hint=back + stuck, code=1)
+    return UserError(f"«{doing}» failed: {why}", where=command, hint=back + stuck, code=1)
 
 
 def _words(error: BaseException) -> str:

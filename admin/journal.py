@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 
@@ -70,8 +71,7 @@ def make_state() -> None:
     """Our directories, for root; who owns which bot may be read by all."""
     for path, mode in ((STATE, 0o755), (f"{STATE}/bots", 0o755), (f"{STATE}/disabled", 0o700), (JOURNAL, 0o700), (f"{STATE}/shares", 0o700)):
         try:
-            os.mkdir(path, 0o700)
-            os.chmod(path, mode)
+            os.mkdir(path, mode)  # the umask is 022
         except FileExistsError:
             pass
 
@@ -118,4 +118,5 @@ def mark(entry: Entry, end: str) -> None:
 
 def tidy() -> None:
     for name in names()[:-KEPT]:
-        os.unlink(f"{JOURNAL}/{name}")
+        with contextlib.suppress(OSError):
+            os.unlink(f"{JOURNAL}/{name}")

@@ -49,8 +49,9 @@ class Machine:
         self.root = Path(f"/proc/{holder}/root")
 
     def run(
-        self, *argv: str | Path, user: str = "root", env: Mapping[str, str] | None = None, cwd: str = "/", input: str | None = None, timeout: float = 60
-    ) -> subprocess.CompletedProcess[str]:
+        self, *argv: str | Path, user: str = "root", env: Mapping[str, str] | None = None, cwd: str = "/",
+        input: str | None = None, timeout: float = 60,
+    ) -> subprocess.CompletedProcess[str]:  # fmt: skip
         """To the end, as a fresh log-in of that user."""
         return subprocess.run(
             self.words(argv, user=user, env=env, cwd=cwd), input=input, stdin=subprocess.DEVNULL if input is None else None,

@@ -1,0 +1,143 @@
+"""A failure at every step, and a kill -9 there: all is as before, and the message says what failed and what was taken back.
+
+Nothing in botadm knows of these tests. A program of the system's fails because another lies over it that does, or that does the work and then fails;
+a call of botadm's own fails because strace puts an error, or a SIGKILL, in its place.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections import Counter
+
+import pytest
+
+from tests.machines.needs import need
+from tests.machines.site import BOTADM, Machine
+
+PROJECT = "/home/alice/work"
+PLACES = ("/home", "/var/bot", "/var/lib/botadm/bots", "/var/lib/botadm/disabled", "/var/lib/botadm/shares")
+TOOLS = {
+    "create": ("/usr/sbin/groupadd", "/usr/sbin/useradd", "/usr/bin/gpasswd", "/usr/sbin/visudo"),
+    "update": ("/usr/sbin/usermod", "/usr/bin/gpasswd", "/usr/sbin/visudo"), "disable": ("/usr/sbin/usermod",),
+    "enable": ("/usr/sbin/visudo",), "destroy": ("/usr/sbin/userdel", "/usr/sbin/groupdel"),
+}  # fmt: skip
+WORDS = {
+    "create": ("create", "dora"), "update": ("update", "clio"), "disable": ("disable", "clio"), "enable": ("enable", "clio"),
+    "destroy": ("destroy", "clio", "--force"), "share": ("share", "-r", PROJECT),
+}  # fmt: skip
+# What changes the world. Each time one call more of these is let through before the error.
+CALLS = "mkdir,mkdirat,rename,renameat,renameat2,unlink,unlinkat,rmdir,chmod,fchmod,fchmodat,chown,fchown,fchownat,setxattr,removexattr,fsync"
+
+
+@pytest.fixture
+def ready(bots: Machine, request: pytest.FixtureRequest) -> Machine:
+    """A bot, its project, and whatever gives the command something to do."""
+    bots.shell("mkdir -p work/a/b; echo x > work/f; echo y > work/a/g; chmod 640 work/f; chmod 750 work/a", user="alice", cwd="/home/alice")
+    bots.shell("setfacl -m u:nobody:rw work/a/g; setfacl -d -m u:nobody:rx work/a", user="alice", cwd="/home/alice")
+    word = request.node.callspec.params["word"]
+    if word == "update":
+        bots.shell("chmod 700 /var/bot/clio; usermod --shell /bin/sh clio; gpasswd --delete clio bot; rm /var/bot/clio/env /etc/sudoers.d/bot-clio")
+    if word == "enable":
+        bots.must("disable", "clio")
+    if word == "destroy":
+        bots.shell("cp -a /var/bot/clio /tmp/kept")
+    return bots
+
+
+@pytest.mark.parametrize("mode", ["fails", "works and then fails"])
+@pytest.mark.parametrize(("word", "tool"), [(word, tool) for word, tools in TOOLS.items() for tool in tools])
+def test_a_program_that_fails_changes_nothing(ready: Machine, word: str, tool: str, mode: str) -> None:
+    before = ready.state(*PLACES)
+    work = "" if mode == "fails" else 'REAL "$@"; '
+    ready.replace_program(tool, f"#!/bin/sh\n{work}echo 'disk on fire' >&2\nexit 9\n")
+    done = ready.botadm(*WORDS[word])
+    assert ready.state(*PLACES) == before
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "failed:" in done.stderr and "disk on fire" in done.stderr
+    assert "taken back:" in done.stderr or "nothing had to be taken back" in done.stderr
+    ready.shell(f"umount {tool}")
+    ready.must(*WORDS[word])
+
+
+@pytest.mark.parametrize("how", ["error=EIO", "signal=KILL"])
+@pytest.mark.parametrize("word", list(WORDS))
+def test_every_call_that_fails_or_is_the_last_changes_nothing(ready: Machine, word: str, how: str) -> None:
+    """After an error at once; after a kill when the next command, here `init`, has found the journal."""
+    need("strace")
+    before = ready.state(*PLACES)
+    tried = 0
+    for call, number in calls_of(ready, word):
+        known = entries(ready)
+        done = strike(ready, WORDS[word], call, number, how)
+        if how == "signal=KILL":
+            assert done.returncode == -9, (call, number, done.stderr)
+            ready.must("init")
+        elif done.returncode == 0:
+            pytest.fail(f"{call} {number} failed and nobody noticed: {done.stderr}")
+        elif "failed" in done.stderr:
+            assert "taken back" in done.stderr, done.stderr
+        written = "".join(text for name, text in entries(ready).items() if name not in known)
+        if '"end": "applied"' in written and '"end": "undone"' not in written:  # killed after its last word
+            ready.must("undo")
+        if '"Delete"' in written:
+            continue_with_fresh_files(ready)
+        assert ready.state(*PLACES) == before, f"{how} at {call} {number}: {done.stderr}"
+        tried += 1
+    assert tried > 10
+    ready.must(*WORDS[word])
+
+
+def calls_of(site: Machine, word: str) -> list[tuple[str, int]]:
+    """Every call of the command that changes something, by name and number; the command is taken back after."""
+    strace(site, WORDS[word], f"trace={CALLS}")
+    names = [line.split("(")[0] for line in (site.root / "tmp/trace").read_text().splitlines() if "(" in line and "+++" not in line]
+    site.must("undo")
+    continue_with_fresh_files(site)
+    return [(name, number + 1) for name, count in Counter(names).items() for number in range(count)]
+
+
+def strike(site: Machine, words: tuple[str, ...], call: str, number: int, how: str) -> subprocess.CompletedProcess[str]:
+    return strace(site, words, f"trace={call}", f"inject={call}:{how}:when={number}")
+
+
+def strace(site: Machine, words: tuple[str, ...], *expressions: str) -> subprocess.CompletedProcess[str]:
+    """botadm alone, not what it starts."""
+    given = [word for expression in (*expressions, "signal=none") for word in ("-e", expression)]
+    caller = {"SUDO_USER": "alice", "SUDO_UID": str(site.uid("alice"))}
+    return site.run("/usr/bin/strace", "-qq", "-o", "/tmp/trace", *given, BOTADM, *words, env=caller)
+
+
+def entries(site: Machine) -> dict[str, str]:
+    """Of the journal, as text; `init` with nothing to do writes none."""
+    return {path.name: path.read_text() for path in (site.root / "var/lib/botadm/journal").iterdir()}
+
+
+def continue_with_fresh_files(site: Machine) -> None:
+    """A namespace that was deleted is not to be taken back; it was named, and the test puts one in its place."""
+    site.shell("[ ! -e /tmp/kept ] || { rm -rf /var/bot/clio; cp -a /tmp/kept /var/bot/clio; }")
+
+
+def test_a_plan_names_what_cannot_be_taken_back_and_puts_it_last(bots: Machine) -> None:
+    for words in (("destroy", "clio"), ("disable", "clio")):
+        steps = json.loads(bots.must(*words, "--dry-run", "--json").stdout)["steps"]
+        order = [step["reversible"] for step in steps]
+        assert order == sorted(order, reverse=True) and not order[-1]
+        assert all(step["does"] and step["why"] and step["undo"] and step["check"] for step in steps)
+        assert steps[-1]["undo"] == "cannot be taken back"
+
+
+def test_a_dry_run_changes_nothing(bots: Machine) -> None:
+    bots.shell("mkdir work; touch work/f", user="alice", cwd="/home/alice")
+    before = bots.state("/home", "/var/bot", "/var/lib/botadm")
+    for words in (("create", "dora"), ("disable", "clio"), ("destroy", "clio"), ("share", "-r", PROJECT), ("init", "--undo")):
+        bots.botadm(*words, "--dry-run")
+    assert bots.state("/home", "/var/bot", "/var/lib/botadm") == before
+
+
+def test_missing_programs_are_named_before_anything_is_changed(site: Machine) -> None:
+    before = site.state("/var/bot", "/var/lib/botadm")
+    site.shell("for one in /usr/sbin/visudo /usr/sbin/userdel; do touch /tmp/none; mount --bind /tmp/none $one; done")
+    done = site.botadm("init")
+    assert done.returncode == 125 and "missing on this machine: userdel, visudo" in done.stderr
+    assert site.state("/var/bot", "/var/lib/botadm") == before

@@ -1,0 +1,194 @@
+"""The whole life of two bots, with real root, real users and real sudo; and that nothing is left of it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import time
+
+import pexpect
+import pytest
+
+from tests.machines.site import BOTADM, Machine
+
+PROJECT = "/home/alice/work"
+
+
+@pytest.fixture
+def shared(bots: Machine) -> Machine:
+    """alice has two bots and a project that they share."""
+    bots.must("create", "dora")
+    bots.shell("mkdir -p work/src; echo one > work/src/a; chmod 700 work work/src; chmod 600 work/src/a", user="alice", cwd="/home/alice")
+    bots.must("share", "-r", PROJECT)
+    return bots
+
+
+def test_nothing_is_left_of_two_bots(site: Machine) -> None:
+    site.shell("mkdir work; echo hello > work/a; chmod 2751 work", user="alice", cwd="/home/alice")
+    site.shell("setfacl -m u:nobody:r work/a; setfacl -d -m u:nobody:rx work", user="alice", cwd="/home/alice")
+    before = site.state("/home", "/var/bot", "/var/lib/botadm", "/var/mail")
+    site.must("init")
+    site.must("create", "clio")
+    site.must("create", "dora", "--strict")
+    site.must("share", "-r", PROJECT)
+    assert run_as(site, "clio", "sh", "-c", "cat a && touch ~/x && mkdir -p ~/deep/er", cwd=PROJECT).stdout == "hello\n"
+    site.must("disable", "clio")
+    site.must("enable", "clio")
+    site.must("noshare", "-r", PROJECT)
+    site.must("destroy", "clio", "--force")
+    site.must("destroy", "dora", input="dora\n")
+    site.must("init", "--undo")
+    assert site.state("/home", "/var/bot", "/var/lib/botadm", "/var/mail") == before
+
+
+def test_each_party_can_use_what_the_others_make(shared: Machine) -> None:
+    shared.shell("umask 077; echo human > by-alice; mkdir dir-by-alice", user="alice", cwd=PROJECT)
+    for name in ("clio", "dora"):
+        assert run_as(shared, name, "sh", "-c", f"umask 077; echo {name} > by-{name}; mkdir dir-by-{name}; cat src/a", cwd=PROJECT).stdout == "one\n"
+    for name in ("clio", "dora"):
+        script = "for one in by-* ; do echo more >> $one; done; for one in dir-*; do touch $one/of-$USER; done"
+        assert run_as(shared, name, "sh", "-ec", script, cwd=PROJECT).returncode == 0
+    shared.shell("cat by-clio by-dora; echo more >> by-clio; rm by-dora dir-by-dora/of-clio", user="alice", cwd=PROJECT)
+    assert (shared.root / "home/alice/work/by-clio").read_text() == "clio\nmore\nmore\nmore\n"
+
+
+def test_a_temporary_file_of_a_bot_stays_its_own(shared: Machine) -> None:
+    """As the page says: 0600 on purpose is 0600."""
+    run_as(shared, "clio", "python3", "-c", "import os; os.close(os.open('secret', os.O_CREAT | os.O_WRONLY, 0o600))", cwd=PROJECT)
+    assert shared.run("/bin/cat", f"{PROJECT}/secret", user="alice").returncode == 1
+    shared.must("share", "-r", PROJECT)
+    assert shared.run("/bin/cat", f"{PROJECT}/secret", user="alice").returncode == 0
+
+
+def test_bots_are_apart(shared: Machine) -> None:
+    run_as(shared, "clio", "sh", "-c", "echo mine > ~/file")
+    own = run_as(shared, "clio", "cat", "/var/bot/clio/file")
+    other = run_as(shared, "dora", "cat", "/var/bot/clio/file")
+    assert (own.stdout, other.returncode, other.stdout) == ("mine\n", 1, "")
+    assert other.stderr == "cat: /var/bot/clio/file: Permission denied\n"
+    assert shared.run("/bin/cat", "/var/bot/clio/file", user="alice").stdout == "mine\n"  # and her owner's
+
+
+def test_another_person_can_use_neither(shared: Machine) -> None:
+    shared.add_person("bob")
+    assert shared.run("/usr/bin/sudo", "-n", "-u", "clio", "--", "/usr/bin/id", "-un", user="alice").stdout == "clio\n"  # control
+    tried = shared.run("/usr/bin/sudo", "-n", "-u", "clio", "--", "/usr/bin/id", "-un", user="bob")
+    assert (tried.returncode, tried.stdout) == (1, "")
+    said = shared.run(BOTADM, "run", "clio", "id", user="bob")
+    assert said.returncode == 125 and "clio is alice's bot, and you are bob" in said.stderr
+
+
+def test_a_shell_logs_in_with_the_bots_prompt_and_variables(shared: Machine) -> None:
+    run_as(shared, "clio", "sh", "-c", "echo 'TOKEN=a b\"c' >> ~/env")
+    words = shared.words([BOTADM, "shell", "clio"], user="alice")
+    child = pexpect.spawn(words[0], words[1:], encoding="utf-8", timeout=20, dimensions=(40, 200))
+    child.expect(r"bot clio@")
+    child.sendline("echo $TOKEN/$HOME/$(umask)/$(pwd)/$((6*7)); tty; stty size")
+    child.expect(r'a b"c//var/bot/clio/0007//var/bot/clio/42\s+/dev/pts/\d+\s+40 200')
+    child.sendline("exit 3")
+    child.expect(pexpect.EOF)
+    child.close()
+    assert child.exitstatus == 3
+
+
+def test_disabling_ends_what_runs_and_enabling_is_exactly_back(shared: Machine) -> None:
+    sleeper = shared.start(BOTADM, "run", "clio", "sh", "-c", "trap '' TERM HUP; echo up; while :; do sleep 1; done", user="alice")
+    assert sleeper.stdout is not None and sleeper.stdout.readline() == "up\n"
+    before = shared.state("/var/bot", "/var/lib/botadm/bots")
+    assert processes(shared, "clio")
+    shared.must("disable", "clio")
+    assert processes(shared, "clio") == []
+    assert sleeper.wait(20) != 0
+    assert "clio is disabled" in shared.run(BOTADM, "run", "clio", "id", user="alice").stderr
+    refused = shared.run("/usr/bin/sudo", "-n", "-u", "clio", "--", "/usr/bin/id", user="alice")
+    assert (refused.returncode, refused.stdout) == (1, "")
+    assert shared.run("/bin/ls", "/var/bot/clio", user="alice").returncode == 2
+    assert shared.must("disable", "clio").stdout == "disable clio: nothing to do\n"
+    shared.must("enable", "clio")
+    assert shared.state("/var/bot", "/var/lib/botadm/bots") == before
+    assert run_as(shared, "clio", "id", "-un").stdout == "clio\n"
+    assert shared.must("enable", "clio").stdout == "enable clio: nothing to do\n"
+
+
+def test_destroying_asks_by_name_and_never_goes_through_a_link(shared: Machine) -> None:
+    run_as(shared, "clio", "sh", "-c", "ln -s /home/alice ~/link; mkdir -p ~/d && ln -s / ~/d/root; ln -s /etc/passwd ~/p")
+    assert "the name was not given" in shared.botadm("destroy", "clio", input="yes\n").stderr
+    assert shared.must("status", "clio").returncode == 0
+    homes = shared.state("/home")
+    shared.must("destroy", "clio", input="clio\n")
+    after = shared.state("/home")
+    assert {path for path in homes if path.startswith("tree /home") and after.get(path) != homes[path]} == set()
+    assert not (shared.root / "var/bot/clio").exists()
+    assert "there is no bot" in shared.botadm("destroy", "clio", "--force").stderr
+
+
+def test_a_namespace_that_became_a_link_is_removed_and_not_what_it_names(shared: Machine) -> None:
+    shared.shell("rm -rf /var/bot/clio; ln -s /home/alice /var/bot/clio")
+    shared.must("destroy", "clio", "--force")
+    assert (shared.root / "home/alice/work/src/a").read_text() == "one\n"
+    assert shared.shell("ls /var/bot") == "dora\n"
+
+
+def test_a_deep_tree_is_removed(bots: Machine) -> None:
+    script = "import os\nos.chdir(os.environ['HOME'])\nfor _ in range(3000):\n    os.mkdir('d'); os.chdir('d')\nopen('end', 'w')"
+    assert run_as(bots, "clio", "python3", "-c", script).returncode == 0
+    bots.must("destroy", "clio", "--force")
+    assert not (bots.root / "var/bot/clio").exists()
+
+
+def test_undo_takes_back_the_last_command_and_then_the_one_before(site: Machine) -> None:
+    states = [site.state("/var/bot", "/var/lib/botadm/bots")]
+    for words in (("init",), ("create", "clio"), ("create", "dora"), ("disable", "clio")):
+        site.must(*words)
+        states.append(site.state("/var/bot", "/var/lib/botadm/bots"))
+    for state in reversed(states[1:-1]):
+        site.must("undo")
+        assert site.state("/var/bot", "/var/lib/botadm/bots") == state
+    site.must("undo")
+    assert {path: what for path, what in site.state("/var/bot").items()} == {path: what for path, what in states[0].items() if "botadm" not in path}
+
+
+def test_undoing_one_member_leaves_the_others(site: Machine) -> None:
+    """Somebody else joins the group between a command and its undo: only our own change is taken back."""
+    site.add_person("bob")
+    site.must("init")
+    site.must("create", "clio")
+    site.shell("gpasswd --add bob bot")
+    site.must("undo")
+    assert next(line for line in (site.root / "etc/group").read_text().splitlines() if line.startswith("bot:")).endswith(":alice,bob")
+
+
+def test_status_names_each_thing_that_is_not_as_it_should_be(bots: Machine) -> None:
+    assert bots.must("status", "clio").returncode == 0
+    bots.shell("chmod 2777 /var/bot/clio; usermod --shell /bin/bash clio; gpasswd --delete clio bot; rm /var/bot/clio/env")
+    bots.shell("echo '# x' >> /etc/sudoers.d/bot-clio")
+    found = bots.botadm("status", "clio", "--json")
+    data = json.loads(found.stdout)
+    wrong = {check["what"] for check in data["checks"] if not check["ok"]}
+    assert (found.returncode, data["ok"]) == (1, False)
+    assert wrong == {"user clio", "clio in the group bot", "/var/bot/clio/env", "owner and mode of /var/bot/clio", "rule for sudo"}
+    bots.must("update", "clio")
+    assert bots.must("status", "clio").returncode == 0
+    assert bots.must("update", "clio").stdout == "update clio: nothing to do\n"
+
+
+def test_anybody_may_list_and_look(bots: Machine) -> None:
+    assert bots.run(BOTADM, "list", user="alice").stdout.split() == ["clio", "alice", "enabled", "open", "rule"]
+    assert json.loads(bots.run(BOTADM, "list", "--json", user="alice").stdout)[0]["name"] == "clio"
+    seen = bots.run(BOTADM, "status", "clio", user="alice")
+    assert "rule for sudo: cannot be read without root" in seen.stdout
+    assert "only root can do that" in bots.run(BOTADM, "create", "dora", user="alice").stderr
+
+
+def run_as(site: Machine, bot: str, *argv: str, cwd: str = "/") -> subprocess.CompletedProcess[str]:
+    return site.run(BOTADM, "run", bot, *argv, user="alice", cwd=cwd)
+
+
+def processes(site: Machine, name: str) -> list[str]:
+    for _ in range(50):
+        lines = site.run("/bin/ps", "-eo", "user:20,stat,pid").stdout.splitlines()
+        found = [line for line in lines if line.split()[0] == name and "Z" not in line.split()[1]]
+        if found:
+            break
+        time.sleep(0.01)
+    return found
