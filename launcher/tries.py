@@ -45,7 +45,8 @@ BWRAP_OPTIONS = (
 ALLOW_ALL = b"\x06\0\0\0\0\0\xff\x7f"  # a seccomp program of one instruction
 ENDED_WELL = '"exit-code": 0'
 
-FIREJAIL_OPTIONS = ("--noprofile", "--quiet", "--nonewprivs", "--caps.drop=all", "--restrict-namespaces", "--net=none", "--")
+# No `--` at the end: with that the user's shell starts the command, and a bot has none.
+FIREJAIL_OPTIONS = ("--noprofile", "--quiet", "--nonewprivs", "--caps.drop=all", "--restrict-namespaces", "--net=none")
 OWN_PIDS = "/proc/self/ns/pid"
 READLINKS = ("/usr/bin/readlink", "/bin/readlink")
 
@@ -127,6 +128,8 @@ def run_firejail(host: Host) -> str:
 
     if not host.firejail:
         return "not installed"
+    if _is_foreign(host.home, host.uid):
+        return f"it makes no throw-away home over {host.home}, which belongs to another user"
     readlink = next((path for path in READLINKS if os.access(path, os.X_OK)), READLINKS[0])
     argv = (host.firejail, *FIREJAIL_OPTIONS, readlink, OWN_PIDS)
     ended = in_child(lambda: watched(lambda: execute(argv), SECONDS))
@@ -135,6 +138,14 @@ def run_firejail(host: Host) -> str:
         return _said(ended)
     # In what it takes for a container it runs the command with no jail around it, and says so in a line that nobody reads.
     return "" if inside != os.readlink(OWN_PIDS) else "it ran the command without a jail"
+
+
+def _is_foreign(home: str, uid: int) -> bool:
+    """A bot's is its owner's."""
+    try:
+        return os.stat(home).st_uid != uid
+    except OSError:
+        return False
 
 
 def execute(argv: tuple[str, ...]) -> int:

@@ -94,8 +94,13 @@ def execute(command: list[str], variables: dict[str, str]) -> int:
 
 def session(facts: Facts, words: tuple[str, ...]) -> int:
     from agent_sandbox.admin.bots import jailed
+    from agent_sandbox.launcher.say import say
 
-    return jailed.session(facts, words)
+    try:
+        return jailed.session(facts, words)
+    except UserError as error:
+        say(str(error), "error")
+        return error.code
 
 
 VERBS: dict[str, Callable[[Facts, tuple[str, ...]], int]] = {"run": run, "session": session}

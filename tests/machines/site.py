@@ -44,8 +44,8 @@ while :; do sleep 1000 & wait; done
 class Machine:
     """One namespace, as long as it is open. `root` is its / as the tests see it."""
 
-    def __init__(self, top: Path, local: Path, holder: int) -> None:
-        self._top, self._local, self._holder = top, local, holder
+    def __init__(self, top: Path, local: Path, holder: int, spaces: Sequence[str] = ("--mount", "--pid")) -> None:
+        self._top, self._local, self._holder, self._spaces = top, local, holder, spaces
         self.root = Path(f"/proc/{holder}/root")
 
     def run(
@@ -66,7 +66,7 @@ class Machine:
         home = "/root" if user == "root" else f"/home/{user}"
         base = {"HOME": home, "USER": user, "LOGNAME": user, "SHELL": "/bin/bash", "PATH": PATH, "LANG": "C.UTF-8", "TERM": "xterm", **(env or {})}
         variables = [f"{name}={value}" for name, value in base.items()]
-        enter = ["/usr/bin/nsenter", f"--target={self._holder}", "--mount", "--pid", f"--wdns={cwd}", "/usr/bin/env", "-i", *variables]
+        enter = ["/usr/bin/nsenter", f"--target={self._holder}", *self._spaces, f"--wdns={cwd}", "/usr/bin/env", "-i", *variables]
         become = [] if user == "root" else ["/usr/bin/setpriv", "--reuid", user, "--regid", user, "--init-groups", "--"]
         return [*enter, *become, *(os.fspath(word) for word in argv)]
 
@@ -130,26 +130,52 @@ def describe(path: str) -> tuple[object, ...]:
 
 
 @contextlib.contextmanager
-def machine(local: Path) -> Iterator[Machine]:
-    """A fresh one; `local` is what it has for /usr/local."""
+def machine(local: Path, *, own_processes: bool = True) -> Iterator[Machine]:
+    """A fresh one; `local` is what it has for /usr/local. Without processes of its own for firejail, which takes a PID namespace for a jail."""
     top = Path(tempfile.mkdtemp(prefix="sbxt-site-", dir="/var/tmp"))
     try:
-        subprocess.run(["/bin/cp", "-a", "/etc", str(top)], check=True)
+        copy_etc(top)
         (top / "home").mkdir(mode=0o755)
-        with hold(top, local) as holder:
-            yield Machine(top, local, holder)
+        choose_numbers(top / "etc/login.defs")
+        with hold(top, local, own_processes) as holder:
+            yield Machine(top, local, holder, ("--mount", "--pid") if own_processes else ("--mount",))
     finally:
         shutil.rmtree(top, ignore_errors=True)
 
 
+def copy_etc(top: Path) -> None:
+    """Other tests may be adding users just now: lock files come and go."""
+    for _ in range(50):
+        if subprocess.run(["/bin/cp", "-a", "/etc", str(top)], stderr=subprocess.DEVNULL).returncode == 0:
+            break
+        shutil.rmtree(top / "etc", ignore_errors=True)
+        time.sleep(0.1)
+    for lock in (*top.glob("etc/*.lock"), top / "etc/.pwd.lock"):
+        lock.unlink(missing_ok=True)
+
+
+def choose_numbers(path: Path) -> None:
+    """New users get numbers that nobody else has: processes, and what they may use, are counted by number on the whole machine."""
+    first = 30_000 + os.getpid() % 500 * 60
+    ranges = {"SYS_UID_MIN": first, "SYS_UID_MAX": first + 29, "UID_MIN": first + 30, "UID_MAX": first + 59}
+    lines = [line for line in path.read_text().splitlines() if line.split()[:1] not in [[name] for name in (*ranges, *map(group, ranges))]]
+    chosen = [f"{one}\t{number}" for name, number in ranges.items() for one in (name, group(name))]
+    path.write_text("\n".join([*lines, *chosen]) + "\n")
+
+
+def group(name: str) -> str:
+    return name.replace("UID", "GID")
+
+
 @contextlib.contextmanager
-def hold(top: Path, local: Path) -> Iterator[int]:
+def hold(top: Path, local: Path, own_processes: bool = True) -> Iterator[int]:
     script = SETUP.format(top=shlex.quote(str(top)), local=shlex.quote(str(local)))
-    space = ["/usr/bin/unshare", "--mount", "--pid", "--fork", "--kill-child=KILL", "--mount-proc", "--propagation", "private"]
+    pids = ["--pid", "--fork", "--kill-child=KILL", "--mount-proc"] if own_processes else []
+    space = ["/usr/bin/unshare", "--mount", *pids, "--propagation", "private"]
     process = subprocess.Popen([*space, "/bin/bash", "-c", script], stdout=subprocess.PIPE, text=True, start_new_session=True)
     try:
         assert process.stdout is not None and process.stdout.readline() == "ready\n"
-        yield first_child(process.pid)
+        yield first_child(process.pid) if own_processes else process.pid
     finally:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
