@@ -1,7 +1,7 @@
 """One connection from the jail, from its first byte to its end: the first byte says which of two protocols it speaks.
 
     hear → (greet) → route → tunnel          CONNECT and SOCKS
-    hear → exchange → hear …                 plain requests, the connection kept
+    hear → exchange → hear …                 plain requests and those to a local base URL, the connection kept
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from agent_sandbox.launcher.proxy import socks, words
 from agent_sandbox.launcher.proxy.entry import MALFORMED, Entry
 from agent_sandbox.launcher.proxy.exchange import BUSY, CLOSING, HEARING, MOVING, Exchange
 from agent_sandbox.launcher.proxy.head import parse_request
+from agent_sandbox.launcher.proxy.local import PAGE, asked_of
 from agent_sandbox.launcher.proxy.pump import Pump
 from agent_sandbox.launcher.proxy.route import Failed, Reached, Refused, Route
 from agent_sandbox.launcher.proxy.side import PIECE, Side
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from agent_sandbox.launcher.proxy.head import Request
+    from agent_sandbox.launcher.proxy.local import Asked
     from agent_sandbox.launcher.proxy.parts import Parts
     from agent_sandbox.launcher.proxy.target import Target
 
@@ -152,12 +154,30 @@ class Client:
             self.say_last(told(self._target, result))
 
     def _relay(self, request: Request) -> None:
-        target, path = plain_target(request)
+        if request.target == PAGE and self._parts.page and request.method == b"GET":
+            self.say_last(words.page(self._parts.page()))
+        elif request.target.startswith(b"/"):
+            self._inject(asked_of(request, self._parts.credentials), request)
+        else:
+            target, path = plain_target(request)
+            self._exchange_of(Exchange).begin(request, target, path)
+
+    def _inject(self, asked: Asked, request: Request) -> None:
+        from agent_sandbox.launcher.proxy.injected import Injected
+
+        exchange = self._exchange_of(Injected)
+        assert isinstance(exchange, Injected)
+        exchange.begin_with(request, asked.credential, asked.path)
+
+    def _exchange_of(self, kind: type[Exchange]) -> Exchange:
+        """The one that is there, if it is of this kind: nothing passes from a connection of one kind to one of the other."""
         self._near.on_lost(self.close_broken)
         self._near.on_read(None)
-        if self._exchange is None:
-            self._exchange = Exchange(self._near, self._parts, self)
-        self._exchange.begin(request, target, path)
+        if type(self._exchange) is not kind:
+            self._drop_exchange()
+            self._exchange = kind(self._near, self._parts, self)
+        assert self._exchange
+        return self._exchange
 
     # How it ends
 
