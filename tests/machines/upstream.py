@@ -48,6 +48,7 @@ class Host:
 
 class Answering(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True  # or the kernel puts together what is meant to come in pieces
     host: Host
 
     def setup(self) -> None:
@@ -116,13 +117,14 @@ class Answering(http.server.BaseHTTPRequestHandler):
         self.wfile.write(b"0\r\n\r\n")
 
     def _say_chunks(self, body: bytes) -> None:
-        """Byte by byte, each in a record of its own."""
+        """Byte by byte, each in a record of its own, with a moment in between often enough to split whatever is in there."""
         self.send_response(200)
         self.send_header("Transfer-Encoding", "chunked")
         self.end_headers()
-        for byte in body:
+        for at, byte in enumerate(body):
             self.wfile.write(b"1\r\n%c\r\n" % byte)
             self.wfile.flush()
+            time.sleep(0.002 if at % 7 == 0 else 0)
         self.wfile.write(b"0\r\n\r\n")
 
     def _say_until_end(self, body: bytes) -> None:
