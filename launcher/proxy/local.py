@@ -44,10 +44,14 @@ def known(credentials: Mapping[str, Credential]) -> str:
 
 
 def check_steps(path: bytes) -> None:
-    """What leads out of the credential's own path, or is a fragment, has no place in a request."""
-    plain = unquoted(path)
-    if b"#" in path or b"\\" in plain or STEPS_BACK & set(plain.split(b"/")):
-        raise Malformed("the path has a step back in it, or a sign that is not for paths")
+    """What leads out of the credential's own path, or is a fragment, has no place in a request: however often a server may unquote it, and
+    whether or not it takes what follows a ; for a part of the step."""
+    once = unquoted(path)
+    for plain in (path, once, unquoted(once)):
+        if b"\\" in plain or STEPS_BACK & {step.partition(b";")[0] for step in plain.split(b"/")}:
+            raise Malformed("the path has a step back in it")
+    if b"#" in path:
+        raise Malformed("a fragment is not for servers")
 
 
 def unquoted(path: bytes) -> bytes:

@@ -1,7 +1,8 @@
 """A body becomes the same body with a secret blanked, in the frame that it goes on in: also where the secret comes in pieces. Pure.
 
-As many stars as it had characters, so that lengths stay true. Nothing is held back but an end that may be the secret's beginning: events
-of a stream pass as they come.
+As many stars as it had characters, so that lengths stay true. What is held back until more comes depends on the secret's length alone, and
+never on what it is: a client that chooses what a host sends it could else find out its beginning, letter by letter. A secret is one line, so
+the end of a line is never held back: events of a stream pass as they come.
 """
 
 from __future__ import annotations
@@ -35,24 +36,18 @@ def _lower_hex(quoted: bytes) -> bytes:
 
 class Scrub:
     def __init__(self, secret: bytes) -> None:
-        self._secret, self._forms = secret, forms(secret)
+        self._secret, self._most = secret, max(map(len, forms(secret))) - 1
         self._held = b""
 
     def feed(self, piece: bytes) -> bytes:
         text = blank(self._held + piece, self._secret)
-        cut = len(text) - max(_begun(text, form) for form in self._forms)
+        cut = max(len(text) - self._most, text.rfind(b"\n") + 1)
         self._held = text[cut:]
         return text[:cut]
 
     def end(self) -> bytes:
         held, self._held = self._held, b""
         return held
-
-
-def _begun(text: bytes, form: bytes) -> int:
-    """How much of `form` the end of `text` may be the beginning of."""
-    longest = min(len(form) - 1, len(text))
-    return next((size for size in range(longest, 0, -1) if text.endswith(form[:size])), 0)
 
 
 class Scrubbed(Chunks):

@@ -96,6 +96,19 @@ def test_what_is_only_shown_reads_no_secret_and_runs_nothing(world: World) -> No
         assert done.code == 0 and SECRET not in done.out + done.err, words
 
 
+def test_explain_says_which_variables_go_and_which_come(world: World) -> None:
+    world.configure()
+    for name, verdict in (("SITE_KEY", "removed"), ("SITE_BASE_URL", "set"), ("SITE_API_KEY", "set")):
+        told = json.loads(world.ask("explain", "env", name, "--json").out)
+        assert (told["verdict"], told["rule"].split()[0]) == (verdict, "network.inject"), told
+        assert told["origin"].endswith("config.toml:2"), told
+    (told,) = json.loads(world.ask("config", "show", "network.inject", "--json").out)["settings"]["network.inject"]["value"]
+    assert told == {
+        "name": "site", "host": f"localhost:{world.host.port}", "header": "x-api-key: {secret}", "env": "SITE_KEY",
+        "base_url_variable": "SITE_BASE_URL", "placeholder_variable": "SITE_API_KEY",
+    }  # fmt: skip
+
+
 # Who may say so
 
 

@@ -73,7 +73,10 @@ def test_the_path_of_the_entry_comes_first(proxy: Proxy, host: Host) -> None:
         assert host.requests[-1].path == path
 
 
-OUT = ("/below/../admin", "/below/%2e%2E/admin", "/below/a/..%2f..%2fadmin", "/below/..%5cadmin", "/below/./x", "/below/a#b")
+OUT = (
+    "/below/../admin", "/below/%2e%2E/admin", "/below/a/..%2f..%2fadmin", "/below/..%5cadmin", "/below/./x", "/below/a#b",
+    "/below/%252e%252e/x", "/below/..;/x",
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("path", OUT)
