@@ -20,6 +20,17 @@ def test_it_may_come_from_a_command(world: World) -> None:
     assert world.host.seen("/command").values("x-api-key") == [SECRET]
 
 
+@pytest.mark.parametrize("home", ["restricted", "tmpwrite", "read", "write"])
+def test_it_may_lie_beside_the_settings_in_every_home(world: World, home: str) -> None:
+    """The place that the docs name: never visible inside."""
+    key = world.jail.write(world.jail.user.home / ".config" / "agent-sandbox" / "site.key", SECRET + "\n", 0o600)
+    world.configure('file = "~/.config/agent-sandbox/site.key"\n')
+    script = f"cat {key} 2>/dev/null || echo hidden; curl -sS $SITE_BASE_URL/file"
+    done = world.run("bash", "-c", script, env={}, options=("--quiet", "--home", home))
+    assert (done.code, done.out) == (0, "hidden\n0 bytes came\n"), done
+    assert world.host.seen("/file").values("x-api-key") == [SECRET]
+
+
 GONE = {
     FROM_ENV: "the variable SITE_KEY is not set where this was started",
     'file = "/nonexistent/key"\n': "/nonexistent/key cannot be read: No such file or directory",

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import tomllib
+from pathlib import Path
+
 import pytest
 
 from agent_sandbox.config import inject
@@ -138,3 +141,16 @@ def test_a_job_is_told_where_secrets_live_and_no_secret(world: World) -> None:
     settings = world.load()
     _, person = from_data(settings.as_data())
     assert [entry.value for entry in person.values["network.inject"].entries] == list(settings.names("network.inject"))
+
+
+def test_the_example_of_the_docs_is_understood() -> None:
+    page = (Path(__file__).resolve().parents[3] / "docs" / "network.md").read_text()
+    example = page.partition("```toml\n")[2].partition("```")[0]
+    (text,) = inject.texts(tomllib.loads(example)["network"]["inject"])
+    assert inject.read(text) == Injection(
+        name="anthropic", host="api.anthropic.com", port=443, path="", field="x-api-key", before="", after="", source="env",
+        place="ANTHROPIC_API_KEY", command=(), base_url_variable="ANTHROPIC_BASE_URL", placeholder_variable="ANTHROPIC_API_KEY",
+        placeholder=inject.PLACEHOLDER,
+    )  # fmt: skip
+    fields = page.partition("| field | |")[2].partition("\n\n")[0]
+    assert all(f"`{name}`" in fields for name in inject.FIELDS)
