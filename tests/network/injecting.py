@@ -70,7 +70,7 @@ def make_world(jail: Jail, tmp_path: Path) -> Iterator[World]:
     need_root()
     need("curl")
     authority.need_parser()
-    ca = jail.write(jail.user.home / "site" / "ca.pem", SITE.pem)
+    ca = jail.write(jail.user.home / ".config" / "agent-sandbox" / "ca.pem", SITE.pem)
     pairs = [authority.make("localhost", SITE, ca=False) for _ in range(2)]
     with upstream.wanting(tmp_path, pairs[0]) as host, upstream.wanting(tmp_path, pairs[1]) as other:
         yield World(jail, host, other, ca)
