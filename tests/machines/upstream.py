@@ -2,6 +2,7 @@
 
     /echo…       the request's fields in the body: of a length, in chunks that split it, until the end, compressed, and in a field of the head
     /redirect    to the place in the query
+    /bytes       about as many as the query says, in one line
     /events      three events, with a moment between them
 """
 
@@ -67,6 +68,8 @@ class Answering(http.server.BaseHTTPRequestHandler):
         echoed = "".join(f"{name}: {value}\n" for name, value in fields).encode()
         if path.endswith("/redirect"):
             self._say(b"", {"Location": urllib.parse.unquote(query)}, 302)
+        elif path.endswith("/bytes"):
+            self._say(bytes(range(32, 127)) * (int(query) // 95))
         elif path.endswith("/events"):
             self._say_events()
         elif path.endswith("/echo-chunks"):

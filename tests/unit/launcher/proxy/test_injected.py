@@ -133,6 +133,20 @@ def test_bodies_go_there_in_both_frames_and_the_connection_is_kept(proxy: Proxy,
     assert host.connections == before + 1
 
 
+def test_much_goes_both_ways_unchanged_and_not_faster_than_it_is_taken(proxy: Proxy, host: Host) -> None:
+    size = 12_000_000
+    with proxy.connect() as sock:
+        sock.sendall(f"POST /api/much HTTP/1.1\r\nHost: x\r\nContent-Length: {size}\r\nConnection: close\r\n\r\n".encode())
+        sock.sendall(b"z" * size)
+        assert read_all(sock).endswith(b"%d bytes came\n" % size)
+    with proxy.connect() as sock:
+        sock.sendall(GET.format(path=f"/api/bytes?{size}", more="").encode())
+        time.sleep(0.5)  # who does not read holds nothing up but itself
+        assert proxy.resident() < 100 << 20
+        _, _, body = read_all(sock).partition(b"\r\n\r\n")
+    assert body == bytes(range(32, 127)) * (size // 95)
+
+
 def test_a_plain_request_never_gets_the_connection_of_a_credential(proxy: Proxy, host: Host) -> None:
     """The same client, the same host and port: what it is sent there is not TLS, and has no credential."""
     with proxy.connect() as sock:
