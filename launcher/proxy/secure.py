@@ -22,6 +22,7 @@ def make_context(roots: str, files: tuple[str, ...]) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # which checks the certificate, and the host's name in it
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.options |= ssl.OP_NO_RENEGOTIATION
+    context.options &= ~getattr(ssl, "OP_IGNORE_UNEXPECTED_EOF", 0)  # which Python sets: an end that nobody announced would be one
     context.set_alpn_protocols(["http/1.1"])
     file = next((path for path in files if os.access(path, os.R_OK)), None)
     if roots:

@@ -6,6 +6,8 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from agent_sandbox.config import inject
 from agent_sandbox.config.errors import UserError
@@ -95,6 +97,19 @@ def test_an_entry_that_is_not_understood_says_why(problem: str) -> None:
     with pytest.raises(ValueError) as error:
         inject.texts([WRONG[problem]])
     assert problem in str(error.value)
+
+
+GIVEN = st.sampled_from(("/v1", "x: {secret}", "a.org:443", "[::1]:1", "~/k", "api"))
+VALUES = st.one_of(st.text(max_size=6), st.lists(st.text(max_size=4), max_size=2), st.integers(), GIVEN)
+
+
+@given(st.lists(st.dictionaries(st.sampled_from((*inject.FIELDS, "x")), VALUES), max_size=2))
+def test_nothing_else_is_ever_raised_and_what_passes_is_kept_whole(tables: list[Table]) -> None:
+    try:
+        kept = inject.texts(tables)
+    except ValueError:
+        return
+    assert [inject.read(text) for text in kept] == [inject.parse(table) for table in tables]
 
 
 def test_no_two_entries_have_one_name_or_one_variable() -> None:

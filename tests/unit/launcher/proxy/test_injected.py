@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
+import ssl
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +14,7 @@ import pytest
 from agent_sandbox.launcher.proxy.chunks import Chunks
 from tests.machines import authority, upstream
 from tests.machines.upstream import Host
-from tests.unit.launcher.proxy.world import Proxy, read_all, read_head, running
+from tests.unit.launcher.proxy.world import Proxy, listening, read_all, read_head, running
 
 SECRET = "sk-test-0123456789/abc+def"
 SITE = authority.make("the site's CA")
@@ -199,6 +200,42 @@ def test_a_host_that_speaks_no_tls_gets_nothing(proxy: Proxy, tmp_path: Path) ->
             peer.close()
     assert answer.startswith(b"HTTP/1.1 502") and b"does not speak TLS" in answer
     assert heard[0][0] == 0x16 and SECRET.encode() not in heard[0]
+
+
+def test_a_host_that_never_begins_to_speak_holds_nobody_up(tmp_path: Path) -> None:
+    """Nor does a client that goes away meanwhile."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        credential = ("api", "localhost", silent.getsockname()[1], "", "x-api-key", "", "", SECRET, "")
+        with running(tmp_path, names={"localhost": ["127.0.0.1"]}, credentials=(credential,), roots=SITE.pem, dial_seconds=0.5) as other:
+            with other.connect() as gone:
+                gone.sendall(GET.format(path="/api/x", more="").encode())
+                time.sleep(0.1)
+            head, body = ask(other, "/api/x")
+            assert head.startswith(b"HTTP/1.1 502") and b"said nothing for too long" in body
+
+
+def test_an_answer_that_somebody_cut_off_is_no_whole_answer(tmp_path: Path) -> None:
+    """Of a host that ends the connection without a word: whoever is between may have done so."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    (tmp_path / "pair.pem").write_text(OURS.pem + OURS.key_pem)
+    context.load_cert_chain(tmp_path / "pair.pem")
+    for words, is_whole in ((True, True), (False, False)):
+
+        def serve(sock: socket.socket, words: bool = words) -> None:
+            with context.wrap_socket(sock, server_side=True) as secure:
+                secure.recv(10_000)
+                secure.sendall(b"HTTP/1.1 200 OK\r\n\r\npart of it")
+                if words:
+                    secure.unwrap()
+
+        with listening(serve) as port:
+            credential = ("api", "localhost", port, "", "x-api-key", "", "", SECRET, "")
+            with running(tmp_path, names={"localhost": ["127.0.0.1"]}, credentials=(credential,), roots=SITE.pem) as other:
+                try:
+                    said = ask(other, "/api/x")[1]
+                except ConnectionResetError:
+                    said = b""
+        assert (said == b"part of it") is is_whole
 
 
 def test_a_host_that_the_lists_refuse_is_refused(host: Host, tmp_path: Path) -> None:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import os
 from itertools import pairwise
-from urllib.parse import quote, quote_plus
+from urllib.parse import quote, quote_plus, unquote
 
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from agent_sandbox.launcher.proxy.chunks import Chunks
-from agent_sandbox.launcher.proxy.local import unquoted
+from agent_sandbox.launcher.proxy.credential import credential_of
+from agent_sandbox.launcher.proxy.head import parse_request
+from agent_sandbox.launcher.proxy.local import asked_of, unquoted
 from agent_sandbox.launcher.proxy.scrub import Scrub, Scrubbed, blank
+from agent_sandbox.launcher.proxy.target import Malformed
 
 SECRET = b"aab/aabaab+c"
 PARTS = st.lists(st.sampled_from((SECRET, b"aab", b"a", b"aab/aab", b"/", b"text", b"+c", SECRET[:-1], SECRET[1:], b"*")), max_size=8).map(b"".join)
@@ -71,6 +75,22 @@ def test_what_is_held_back_tells_nothing_of_the_secret(text: bytes, at: list[int
         return [len(scrub.feed(piece)) for piece in cut(SECRET[:5] + text + SECRET[:7], at)]
 
     assert pieces(SECRET) == pieces(b"zyx/wvutsr+q")
+
+
+API = credential_of(("api", "localhost", 443, "/v1", "x-api-key", "", "", SECRET.decode(), ""))
+TARGETS = st.lists(st.sampled_from(("/", "api", "..", "%2e", "%2f", "%25", "?", ";", "\\", "%", "a", "//", "@", ":1", "%00", "API", "#")), max_size=8)
+
+
+@given(TARGETS.map(lambda parts: "/" + "".join(parts)), st.sampled_from(("GET", "POST", "TRACE", "X")))
+def test_whatever_is_asked_for_lies_below_the_credentials_path(target: str, method: str) -> None:
+    request = parse_request(f"{method} {target} HTTP/1.1\r\nHost: x".encode(), 10)
+    try:
+        asked = asked_of(request, {"api": API})
+    except Malformed:
+        return
+    assert method in ("GET", "POST") and asked.path.startswith(b"/v1")
+    path = unquote(unquote(asked.path.partition(b"?")[0].decode()))
+    assert os.path.normpath(path).startswith("/v1") and asked.path[3:4] in (b"", b"/", b"?")
 
 
 @given(st.text(max_size=20))
