@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import time
 
+from agent_sandbox.config.record import replace
 from agent_sandbox.launcher.proxy import socks, words
 from agent_sandbox.launcher.proxy.entry import MALFORMED, Entry
 from agent_sandbox.launcher.proxy.exchange import BUSY, CLOSING, HEARING, MOVING, Exchange
@@ -44,7 +45,7 @@ class Client:
         self._tunnel: Tunnel | None = None
         self._trace: Trace | None = None
         self._exchange: Exchange | None = None
-        self._greeted = self._socks = False
+        self._greeted = self._socks = self._arrived = False
         self.phase, self.since = HEARING, time.monotonic()
 
     @property
@@ -121,11 +122,26 @@ class Client:
             request = parse_request(bytes(early[:end]), self._parts.limits.fields)
             del early[: end + 4]
             if request.method == b"CONNECT":
-                self._connect("connect", connect_target(request))
+                self._tunnel_to(connect_target(request))
             else:
                 self._relay(request)
 
     # What it gets
+
+    def _tunnel_to(self, target: Target) -> None:
+        """Some clients know no exception and go to a local base URL through the proxy, too: they are there already."""
+        if not self._is_own(target):
+            self._connect("connect", target)
+            return
+        if self._arrived:
+            raise Malformed("this is the proxy already")
+        self._arrived = True
+        self._drop_exchange()
+        self._say(words.ESTABLISHED)
+        self.hear()
+
+    def _is_own(self, target: Target) -> bool:
+        return bool(self._parts.credentials) and (target.host, target.port) == self._parts.own
 
     def _connect(self, protocol: str, target: Target) -> None:
         self._drop_exchange()
@@ -160,7 +176,10 @@ class Client:
             self._inject(asked_of(request, self._parts.credentials), request)
         else:
             target, path = plain_target(request)
-            self._exchange_of(Exchange).begin(request, target, path)
+            if self._is_own(target):
+                self._inject(asked_of(replace(request, target=path), self._parts.credentials), request)
+            else:
+                self._exchange_of(Exchange).begin(request, target, path)
 
     def _inject(self, asked: Asked, request: Request) -> None:
         from agent_sandbox.launcher.proxy.injected import Injected

@@ -46,16 +46,18 @@ class Parts:
     upstream: Upstream | None
     page: Callable[[], str] | None = None  # the latest entries, for the jail to read
     credentials: Mapping[str, Credential]  # by the first step of a local path
+    own: tuple[str, int]  # where the jail finds us
     roots: str  # whom to believe that a host is the credential's; "" = those whom the system does
 
 
 def gather(
     judge: Judge, limits: Limits, note: Callable[[Entry], None], upstream: Upstream | None, look_up: Callable[[str], tuple[str, ...]] | None = None,
     page: Callable[[], str] | None = None, credentials: Sequence[Credential] = (), roots: str = "",
+    own: tuple[str, int] = ("", 0),
 ) -> Parts:  # fmt: skip
     poller = Poller()
     return Parts(
         poller=poller, timers=Timers(), resolver=Resolver(poller, limits, look_up) if look_up else Resolver(poller, limits),
         pipes=Pipes(limits.pipes), budget=Budget(limits.total_bytes, limits.rate, time.monotonic()), limits=limits, judge=judge, note=note,
-        upstream=upstream, page=page, credentials={one.name: one for one in credentials}, roots=roots,
+        upstream=upstream, page=page, credentials={one.name: one for one in credentials}, roots=roots, own=own,
     )  # fmt: skip

@@ -43,7 +43,7 @@ class Server:
         self._listener = socket(fileno=listener)
         self._listener.setblocking(False)
         self._note = note
-        self._parts = gather(judge, self._limits, self._on_note, upstream, look_up, page, credentials, roots)
+        self._parts = gather(judge, self._limits, self._on_note, upstream, look_up, page, credentials, roots, self._listener.getsockname()[:2])
         self._admission = Admission(told, self._parts.poller, self._take) if told >= 0 else None
         self._clients: set[Client] = set()
         self._waiting: dict[str, dict[Client, None]] = {HEARING: {}, CLOSING: {}, BUSY: {}}  # who has no connection yet or any more, longest first

@@ -274,6 +274,21 @@ def test_what_is_no_base_url_is_told_which_there_are(proxy: Proxy, host: Host) -
         assert f"base URLs here are /api (for localhost:{host.port}), /below".encode() in body
 
 
+def test_a_client_that_knows_no_exception_gets_there_through_the_proxy(proxy: Proxy, host: Host) -> None:
+    own = f"127.0.0.1:{proxy.port}"
+    said = proxy.say(f"GET http://{own}/api/absolute HTTP/1.1\r\nHost: {own}\r\nConnection: close\r\n\r\n".encode())
+    assert said.startswith(b"HTTP/1.1 200") and host.seen("/absolute").values("x-api-key") == [SECRET]
+    opening = f"CONNECT {own} HTTP/1.1\r\nHost: {own}\r\n\r\n"
+    said = proxy.say((opening + GET.format(path="/api/tunnelled", more="")).encode())
+    assert said.startswith(b"HTTP/1.1 200 Connection established\r\n\r\nHTTP/1.1 200 OK")
+    assert host.seen("/tunnelled").values("x-api-key") == [SECRET]
+    before = len(host.requests)
+    again = proxy.say((opening * 300).encode())
+    assert again.startswith(b"HTTP/1.1 200 Connection established\r\n\r\nHTTP/1.1 400") and b"this is the proxy already" in again
+    assert proxy.say(f"GET http://{own}/nothing HTTP/1.1\r\nHost: {own}\r\n\r\n".encode()).startswith(b"HTTP/1.1 400")
+    assert len(host.requests) == before
+
+
 def test_one_line_of_the_log_names_the_entry(host: Host, tmp_path: Path) -> None:
     with running(tmp_path, names={"localhost": ["127.0.0.1"]}, credentials=(wired(host),), roots=SITE.pem) as other:
         ask(other, "/api/logged")
