@@ -95,8 +95,9 @@ def below_home(text: str, home: str) -> str:
 
 def shown(text: str) -> str:
     """On one line."""
-    name, _, lines = text.partition("=")
-    return f"{name}: {', '.join(lines.split(chr(10)))}"
+    table = as_table(text)
+    pairs = [(field, " ".join(value) if isinstance(value, list) else value) for field, value in table.items() if field != "name"]
+    return f"{table['name']}: {', '.join(f'{field} {value}' for field, value in pairs)}"
 
 
 def _text(item: dict[str, object]) -> str:
