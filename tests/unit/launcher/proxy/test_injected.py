@@ -148,6 +148,18 @@ def test_much_goes_both_ways_unchanged_and_not_faster_than_it_is_taken(proxy: Pr
     assert body == bytes(range(32, 127)) * (size // 95)
 
 
+def test_a_connection_to_a_host_serves_one_credential(proxy: Proxy, host: Host) -> None:
+    before = host.connections
+    with proxy.connect() as sock:
+        for name in ("api", "bearer", "api"):
+            sock.sendall(f"GET /{name}/in-turn?{name} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+            read_head(sock)
+            assert sock.recv(100) == b"0 bytes came\n"
+    seen = [(one.values("x-api-key"), one.values("authorization")) for one in host.requests[-3:]]
+    assert seen == [([SECRET], []), ([], [f"Bearer {SECRET}"]), ([SECRET], [])]
+    assert host.connections == before + 3
+
+
 def test_a_plain_request_never_gets_the_connection_of_a_credential(proxy: Proxy, host: Host) -> None:
     """The same client, the same host and port: what it is sent there is not TLS, and has no credential."""
     with proxy.connect() as sock:

@@ -81,7 +81,10 @@ API = credential_of(("api", "localhost", 443, "/v1", "x-api-key", "", "", SECRET
 TARGETS = st.lists(st.sampled_from(("/", "api", "..", "%2e", "%2f", "%25", "?", ";", "\\", "%", "a", "//", "@", ":1", "%00", "API", "#")), max_size=8)
 
 
-@given(TARGETS.map(lambda parts: "/" + "".join(parts)), st.sampled_from(("GET", "POST", "TRACE", "X")))
+@given(st.tuples(st.sampled_from(("/", "/api", "/api/")), TARGETS.map("".join)).map("".join), st.sampled_from(("GET", "POST", "TRACE", "X")))
+@example("/api/../x", "GET")
+@example("/api/%252e%2e", "POST")
+@example("/apix/..", "GET")
 def test_whatever_is_asked_for_lies_below_the_credentials_path(target: str, method: str) -> None:
     request = parse_request(f"{method} {target} HTTP/1.1\r\nHost: x".encode(), 10)
     try:
