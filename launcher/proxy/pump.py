@@ -63,7 +63,7 @@ class Pump:
         """True = nothing is held."""
         try:
             while self._text:
-                self._text = self._text[os.write(self.sink.fd, self._text) :]
+                self._text = self._text[self.sink.write(self._text) :]
             while self._piped and self._pipe:
                 self._piped -= os.splice(self._pipe[0], self.sink.fd, self._piped, flags=FLAGS)
         except BlockingIOError:
@@ -103,7 +103,7 @@ class Pump:
             del self.source.early[: len(piece)]
             self._hold(piece)
         elif self._chunks or self._last < MUCH or not self._has_pipe():  # for a few bytes a copy is cheaper
-            piece = os.read(self.source.fd, min(room, PIECE))
+            piece = self.source.read(min(room, PIECE))
             self._source_ended = not piece
             self._hold(piece)
         else:
@@ -131,7 +131,7 @@ class Pump:
             self._left -= count
 
     def _has_pipe(self) -> bool:
-        if self._pipe is None:
+        if self._pipe is None and self.source.plain and self.sink.plain:
             self._pipe = self._parts.pipes.take()
         return self._pipe is not None
 
@@ -139,7 +139,7 @@ class Pump:
         self._give_pipe()
         self.sink.on_write(None)
         self.source.on_read(self.run)
-        if self.source.early:  # nothing will tell that these are there
+        if self.source.ready:  # nothing will tell that it is there
             self._parts.timers.after(0, self.run)
 
     def _pause(self) -> None:
