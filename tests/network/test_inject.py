@@ -11,7 +11,7 @@ import pytest
 
 from tests.machines.copies import PYTHON
 from tests.machines.needs import need
-from tests.network.attempts import ATTEMPTS, FILES, SNIFF, USED
+from tests.network.extractions import ATTEMPTS, FILES, SNIFF, USED
 from tests.network.injecting import BACKENDS, SECRET, World, make_world  # noqa: F401
 
 # It is used
