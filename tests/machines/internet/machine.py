@@ -61,7 +61,7 @@ class Internet:
 
     def deliveries(self) -> list[str]:
         """What the mail servers got since the last question."""
-        files = sorted((self.directory / "mail").glob("[0-9]*"), key=lambda file: int(file.name))
+        files = sorted((self.directory / "mail").glob("[0-9]*"))
         found = [file.read_text(errors="replace") for file in files]
         for file in files:
             file.unlink()

@@ -75,7 +75,7 @@ class Mailbox:
 
     async def handle_DATA(self, server: Session, session: object, envelope: Envelope) -> str:
         content = envelope.content if isinstance(envelope.content, bytes) else str(envelope.content).encode()
-        part = self._directory / f".{next(self.numbers)}"
+        part = self._directory / f".{os.getpid()}-{next(self.numbers)}"
         part.write_bytes(f"for {', '.join(map(str, envelope.rcpt_tos))}\n".encode() + content)
         part.rename(self._directory / part.name[1:])
         return "250 kept"
