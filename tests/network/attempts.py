@@ -54,6 +54,11 @@ def tcp(host, port, protocol="0"):
         expect(sock.recv(5), "silent")
 
 
+def at_the_proxys_port(host, usual):
+    """Landlock knows ports alone."""
+    tcp(host, os.environ.get("http_proxy", usual).rpartition(":")[2])
+
+
 def named(host, port):
     with socket.create_connection((host, int(port)), LONGEST) as sock:
         expect(sock.fileno() >= 0, "none")

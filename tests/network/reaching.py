@@ -1,6 +1,6 @@
 """The attempts, where they are made from, and the two tables that come of them: directly, and through the proxy.
 
-`python -m tests.network.reaching` prints both as this machine gives them, for comparing with expected.txt by eye.
+A test that fails prints both as this machine gives them, in the form of expected.txt.
 """
 
 from __future__ import annotations
@@ -61,6 +61,8 @@ DIRECT: dict[str, tuple[str | int, ...]] = {
     "web": ("tcp", WEB, HTTP),
     "web, by name": ("named", "www.example.org", HTTP),
     "web, IPv6": ("tcp", WEB6, HTTP),
+    "web, at our proxy's port": ("at_the_proxys_port", WEB, USUAL_PORT),
+    "web, at our proxy's port, IPv6": ("at_the_proxys_port", WEB6, USUAL_PORT),
     "web, TLS": ("tls", WEB, HTTPS),
     "web, MPTCP": ("tcp", WEB, HTTP, attempts.MPTCP),
     "web, fast open": ("fast", WEB, HTTP),

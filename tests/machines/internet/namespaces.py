@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.machines.internet.places import ADDRESSES, HOST, HOST6, LINK_LOCAL6, ROUTER, ROUTER6
+from tests.machines.internet.places import ADDRESSES, FREE_PORTS, HOST, HOST6, LINK_LOCAL6, ROUTER, ROUTER6
 
 HOLD = 'mount --bind "$1" /etc/resolv.conf && ip link set lo up && echo ready && exec cat'
 CABLE = "eth0"
@@ -48,7 +48,8 @@ def connect(host: Namespace, internet: Namespace) -> None:
     there = [*_addresses(CABLE, (f"{ROUTER}/24", f"{ROUTER6}/64", f"{LINK_LOCAL6}/64")), f"link set {CABLE} up", *_addresses("lo", ADDRESSES)]
     for namespace, lines in ((internet, there), (host, [*here, f"route add default via {ROUTER}", f"-6 route add default via {ROUTER6}"])):
         namespace.run("sh", "-ec", "\n".join(f"ip {line}" for line in lines))
-    host.run("sh", "-c", "echo 0 2147483647 > /proc/sys/net/ipv4/ping_group_range")  # everybody may ping
+    settings = {"ping_group_range": "0 2147483647", "ip_local_port_range": " ".join(map(str, FREE_PORTS))}  # everybody may ping
+    host.run("sh", "-ec", "\n".join(f"echo {value} > /proc/sys/net/ipv4/{name}" for name, value in settings.items()))
 
 
 def _addresses(device: str, addresses: Sequence[str]) -> list[str]:

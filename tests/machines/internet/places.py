@@ -38,4 +38,6 @@ ABSTRACT = "agent-sandbox-test"  # the host's; such names are of a network names
 HTTP, HTTPS, HTTP_ELSEWHERE = 80, 443, 8080
 SMTP, SUBMISSION, SMTPS = 25, 587, 465
 DNS, UDP_ECHO = 53, 7
+FREE_PORTS = (40000, 40399)  # from which the host's kernel takes any that is free, such as that of Landlock's proxy
+PROXY_PORTS = (3128, *range(FREE_PORTS[0], FREE_PORTS[1] + 1))  # the web answers at those of every proxy
 GREETING_PORTS = (22, 23, 853, 2525, 6817)  # SSH, telnet, DNS over TLS, mail, Slurm: a greeting stands for them

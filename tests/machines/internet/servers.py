@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import http.server
 import os
+import selectors
 import signal
 import socket
 import socketserver
@@ -16,6 +17,7 @@ import ssl
 import subprocess
 import sys
 import threading
+from collections.abc import Iterable
 from functools import partial
 from itertools import count
 from pathlib import Path
@@ -25,7 +27,9 @@ from aiosmtpd.smtp import SMTP as Session
 from aiosmtpd.smtp import Envelope
 
 from tests.machines.internet.pages import Pages
-from tests.machines.internet.places import ABSTRACT, ADDRESSES, DNS, GREETING_PORTS, HTTP, HTTP_ELSEWHERE, HTTPS, SMTP, SMTPS, SUBMISSION, UDP_ECHO
+from tests.machines.internet.places import (
+    ABSTRACT, ADDRESSES, DNS, GREETING_PORTS, HTTP, HTTP_ELSEWHERE, HTTPS, PROXY_PORTS, SMTP, SMTPS, SUBMISSION, UDP_ECHO,
+)  # fmt: skip
 
 GREETING = b"hello\r\n"
 
@@ -96,6 +100,7 @@ def main(role: str, directory: Path) -> None:
         for port in GREETING_PORTS:
             serve(Greeter(("::", port), Greeting))
         serve_names(directory / "names")
+        threading.Thread(target=greet_at, args=(PROXY_PORTS,), daemon=True).start()
     path = f"/run/lock/agent-sandbox-test-{directory.name}"
     if role == "host":
         serve_on(path, ABSTRACT)
@@ -115,6 +120,17 @@ def serve_on(path: str, abstract: str) -> None:
 
 def serve(server: socketserver.BaseServer) -> None:
     threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
+
+
+def greet_at(ports: Iterable[int]) -> None:
+    """Many, in one thread."""
+    ears = selectors.DefaultSelector()
+    for port in ports:
+        ears.register(socket.create_server(("::", port), family=socket.AF_INET6, dualstack_ipv6=True), selectors.EVENT_READ)
+    while True:
+        for key, _ in ears.select():
+            with key.fileobj.accept()[0] as peer:  # type: ignore[union-attr]
+                peer.sendall(GREETING)
 
 
 def serve_web(directory: Path, port: int, tls: ssl.SSLContext | None = None) -> None:
