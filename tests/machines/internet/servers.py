@@ -10,6 +10,7 @@ from __future__ import annotations
 import http.server
 import os
 import selectors
+import shutil
 import signal
 import socket
 import socketserver
@@ -17,7 +18,7 @@ import ssl
 import subprocess
 import sys
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import partial
 from itertools import count
 from pathlib import Path
@@ -28,7 +29,18 @@ from aiosmtpd.smtp import Envelope
 
 from tests.machines.internet.pages import Pages
 from tests.machines.internet.places import (
-    ABSTRACT, ADDRESSES, DNS, GREETING_PORTS, HTTP, HTTP_ELSEWHERE, HTTPS, PROXY_PORTS, SMTP, SMTPS, SUBMISSION, UDP_ECHO,
+    ABSTRACT,
+    ADDRESSES,
+    DNS,
+    GREETING_PORTS,
+    HTTP,
+    HTTP_ELSEWHERE,
+    HTTPS,
+    PROXY_PORTS,
+    SMTP,
+    SMTPS,
+    SUBMISSION,
+    UDP_ECHO,
 )  # fmt: skip
 
 GREETING = b"hello\r\n"
@@ -40,11 +52,6 @@ class Web(http.server.ThreadingHTTPServer):
     address_family = socket.AF_INET6
     daemon_threads = True
     request_queue_size = 128
-
-
-class Greeter(socketserver.ThreadingTCPServer):
-    address_family = socket.AF_INET6
-    allow_reuse_address = daemon_threads = True
 
 
 class Greeting(socketserver.BaseRequestHandler):
@@ -86,28 +93,58 @@ class Mailbox:
 
 
 def main(role: str, directory: Path) -> None:
-    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    tls.load_cert_chain(directory / "server.pem")
-    serve_web(directory / "www", HTTP_ELSEWHERE)
-    for address in {"internet": ADDRESSES, "host": ("127.0.0.1", "::1")}[role]:
-        serve(Echoing(address, UDP_ECHO))
-    for port in (SMTP, *((SUBMISSION,) if role == "internet" else ())):
-        serve_mail(directory / "mail", port)
-    if role == "internet":
-        serve_web(directory / "www", HTTP)
-        serve_web(directory / "www", HTTPS, tls)
-        serve_mail(directory / "mail", SMTPS, tls)
-        for port in GREETING_PORTS:
-            serve(Greeter(("::", port), Greeting))
-        serve_names(directory / "names")
-        threading.Thread(target=greet_at, args=(PROXY_PORTS,), daemon=True).start()
     path = f"/run/lock/agent-sandbox-test-{directory.name}"
-    if role == "host":
-        serve_on(path, ABSTRACT)
+    serve_web(directory / "www", HTTP_ELSEWHERE)
+    serve_mail(directory / "mail", SMTP)
+    end = be_internet(directory) if role == "internet" else be_host(path)
     print("ready", path, flush=True)
     sys.stdin.read()
-    Path(path).unlink(missing_ok=True)
+    end()
+    shutil.rmtree(directory, ignore_errors=True)  # whoever made it may have been killed
     os._exit(0)
+
+
+def be_internet(directory: Path) -> Callable[[], None]:
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.load_cert_chain(directory / "server.pem")
+    serve_web(directory / "www", HTTP)
+    serve_web(directory / "www", HTTPS, tls)
+    serve_mail(directory / "mail", SUBMISSION)
+    serve_mail(directory / "mail", SMTPS, tls)
+    serve_echo(ADDRESSES)
+    serve_greeting((*GREETING_PORTS, *PROXY_PORTS))
+    return serve_names(directory / "names").kill
+
+
+def be_host(path: str) -> Callable[[], None]:
+    serve_echo(("127.0.0.1", "::1"))
+    serve_on(path, ABSTRACT)
+    return partial(os.unlink, path)
+
+
+def serve(server: socketserver.BaseServer) -> None:
+    threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
+
+
+def serve_echo(addresses: Iterable[str]) -> None:
+    for address in addresses:
+        serve(Echoing(address, UDP_ECHO))
+
+
+def serve_greeting(ports: Iterable[int]) -> None:
+    """At many ports, in one thread."""
+    ears = selectors.DefaultSelector()
+    for port in ports:
+        ears.register(socket.create_server(("::", port), family=socket.AF_INET6, dualstack_ipv6=True), selectors.EVENT_READ)
+    threading.Thread(target=greet, args=(ears,), daemon=True).start()
+
+
+def greet(ears: selectors.BaseSelector) -> None:
+    while True:
+        for key, _ in ears.select():
+            assert isinstance(key.fileobj, socket.socket)
+            with key.fileobj.accept()[0] as peer:
+                peer.sendall(GREETING)
 
 
 def serve_on(path: str, abstract: str) -> None:
@@ -116,21 +153,6 @@ def serve_on(path: str, abstract: str) -> None:
         serve(socketserver.ThreadingUnixStreamServer(address, Greeting))
     Path(path).chmod(0o777)
     serve(socketserver.ThreadingUnixDatagramServer(f"\0{abstract}-packets", Echo))
-
-
-def serve(server: socketserver.BaseServer) -> None:
-    threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
-
-
-def greet_at(ports: Iterable[int]) -> None:
-    """Many, in one thread."""
-    ears = selectors.DefaultSelector()
-    for port in ports:
-        ears.register(socket.create_server(("::", port), family=socket.AF_INET6, dualstack_ipv6=True), selectors.EVENT_READ)
-    while True:
-        for key, _ in ears.select():
-            with key.fileobj.accept()[0] as peer:  # type: ignore[union-attr]
-                peer.sendall(GREETING)
 
 
 def serve_web(directory: Path, port: int, tls: ssl.SSLContext | None = None) -> None:
@@ -144,11 +166,10 @@ def serve_mail(directory: Path, port: int, tls: ssl.SSLContext | None = None) ->
     Controller(Mailbox(directory), hostname="", port=port, ssl_context=tls, server_hostname="mail.example.org").start()
 
 
-def serve_names(file: Path) -> None:
-    """dnsmasq, which ends with this process."""
+def serve_names(file: Path) -> subprocess.Popen[bytes]:
     words = ("--keep-in-foreground", "--no-resolv", "--no-hosts", "--bind-interfaces", "--pid-file=", "--user=root")
-    server = ["setpriv", "--pdeathsig", "KILL", "dnsmasq", *words, f"--conf-file={file}", f"--port={DNS}"]
-    subprocess.Popen(server, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    server = ["dnsmasq", *words, f"--conf-file={file}", f"--port={DNS}"]
+    return subprocess.Popen(server, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
 
 
 if __name__ == "__main__":
