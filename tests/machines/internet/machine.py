@@ -114,7 +114,7 @@ def serving(namespace: Namespace, role: str, directory: Path) -> Iterator[str]:
     ):
         assert process.stdout and process.stdin
         word, _, path = process.stdout.readline().strip().partition(" ")
-        assert word == "ready"
+        assert word == "ready", (directory / f"{role}.log").read_text()
         try:
             yield path
         finally:

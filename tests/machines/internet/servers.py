@@ -163,7 +163,7 @@ def serve_web(directory: Path, port: int, tls: ssl.SSLContext | None = None) -> 
 
 
 def serve_mail(directory: Path, port: int, tls: ssl.SSLContext | None = None) -> None:
-    Controller(Mailbox(directory), hostname="", port=port, ssl_context=tls, server_hostname="mail.example.org").start()
+    Controller(Mailbox(directory), hostname="", port=port, ssl_context=tls, server_hostname="mail.example.org", ready_timeout=30).start()
 
 
 def serve_names(file: Path) -> subprocess.Popen[bytes]:
