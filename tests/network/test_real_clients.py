@@ -19,7 +19,7 @@ from tests.machines.needs import missing, need
 from tests.network.driving import SOON, inside, outside
 
 BACKENDS = ("bwrap", "firejail", "landlock")
-TOOLS = ("curl", "wget", "git", "pip3", "npm", "node", "openssl", "nc", "dig", "gcc")
+TOOLS = ("curl", "wget", "git", "pip3", "npm", "node", "openssl", "nc", "dig", "gcc", "keytool")
 MODULE = PACKAGE.replace("-", "_")
 # As a person has them: the site's index and registry, named where those programs look.
 ENVIRONMENT = {"PIP_INDEX_URL": "https://index.example.org/simple", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
@@ -43,6 +43,7 @@ WORKING = {  # what it prints must be in the answer
     "python urllib": (f"{PYTHON} -c 'import sys, urllib.request as u; print(u.urlopen(sys.argv[1]).read())' https://www.example.org/", "hello from"),
     "python requests": (f"{PYTHON} -c '{GET.format('requests')}' https://www.example.org/", "hello from"),
     "python httpx": (f"{PYTHON} -c '{GET.format('httpx')}' https://www.example.org/", "hello from"),
+    "java": ("keytool -printcert -sslserver www.example.org", "CN=example.org"),
     "node fetch": (f"node -e '{NODE_FETCH}' https://www.example.org/", "hello from"),
     "node https.get": (f"node -e '{NODE_GET}' https://www.example.org/", "hello from"),
 }  # fmt: skip
