@@ -54,6 +54,10 @@ class Internet:
         done = users.run_as(users.current_user(), self.host.argv(argv, jail.project), env=environment, timeout=timeout)
         return Result(code=done.returncode, out=done.stdout, err=done.stderr)
 
+    def ask_for_names(self, *servers: str) -> None:
+        """From now on the host asks these; none: it can look up nothing."""
+        (self.directory / "resolv.conf").write_text("".join(f"nameserver {one}\n" for one in servers))
+
     def trust(self, jail: Jail) -> None:
         """The site's CA, as an admin or a person names it: the one thing that is said about certificates."""
         file = jail.write(jail.user.home / "site" / "ca.pem", self.authority.pem)
@@ -81,7 +85,7 @@ def internet() -> Iterator[Internet]:
     directory = Path(tempfile.mkdtemp(prefix="agent-sandbox-internet-", dir="/var/tmp"))
     try:
         authority = furnish(directory)
-        with held(directory / "resolv.conf") as far, held(directory / "resolv.conf") as host:
+        with held(directory / "resolv.conf.far") as far, held(directory / "resolv.conf") as host:
             connect(host, far)
             with serving(far, "internet", directory), serving(host, "host", directory) as path:
                 wait_for_names(host)
@@ -94,8 +98,8 @@ def furnish(directory: Path) -> Pair:
     authority = make("CA of the made internet")
     server = make(DOMAIN, authority, ca=False, names=SUBJECTS)
     (directory / "server.pem").write_text(server.pem + server.key_pem)
-    (directory / "resolv.conf").write_text(f"nameserver {NAME_SERVER}\noptions timeout:2 attempts:1\n")
-    (directory / "resolv.conf").chmod(0o644)
+    for name in ("resolv.conf", "resolv.conf.far"):
+        (directory / name).write_text(f"nameserver {NAME_SERVER}\noptions timeout:2 attempts:1\n")
     (directory / "mail").mkdir()
     shelf.fill(directory / "www")
     lines = [f"address=/{name}/{address}" for name, addresses in NAMES.items() for address in addresses]
