@@ -103,7 +103,7 @@ def decide(case: Case, guard: Guard | None = None, *, in_session: bool = True) -
     kernel = Kernel(case.host, guard)
     chosen = choose_for(case, kernel, remember=guard is not None)
     host = kernel.host()
-    backend, policy, gaps = chosen.backend, chosen.policy, chosen.gaps
+    backend, policy, gaps = chosen.backend, chosen.policy, (*chosen.gaps, *gaps_of_proxy(chosen.policy, case))
     check_gaps(gaps, policy, backend.name)
     command = case.request.command or (case.host.shell,)
     check_command(command, policy, case.disk)
@@ -116,6 +116,15 @@ def decide(case: Case, guard: Guard | None = None, *, in_session: bool = True) -
         started = wrap_command(command, host, case.disk, plan.stage.ignored_signals, ignored_at_start())
         plan = replace(plan, command=started)
     return Decision(policy=policy, backend=backend, gaps=gaps, command=tuple(command), plan=plan, passed_over=chosen.passed_over)
+
+
+def gaps_of_proxy(policy: Policy, case: Case) -> tuple[Gap, ...]:
+    """Asked only where there is another proxy behind ours."""
+    if policy.network.mode != "proxied" or not case.settings.text("network.upstream_proxy"):
+        return ()
+    from agent_sandbox.launcher.proxy.upstream import gaps
+
+    return gaps()
 
 
 class Kernel:
