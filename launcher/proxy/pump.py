@@ -23,7 +23,6 @@ DONE, CUT, SOURCE_LOST, SINK_LOST, SPENT = "done", "cut", "source lost", "sink l
 FLAGS = os.SPLICE_F_NONBLOCK | os.SPLICE_F_MOVE
 MOST = 1 << 20
 MUCH = 32 << 10  # at a time: it flows
-TURNS = 8  # then the others have theirs
 
 
 class Pump:
@@ -41,13 +40,21 @@ class Pump:
         self._source_ended = self.over = False
         self.moved = 0
         self.progress = time.monotonic()
+        if first and source.early and not chunks:
+            self._join()
+
+    def _join(self) -> None:
+        """What has come already goes out with the first bytes."""
+        room = self._parts.budget.room(self.progress)
+        piece = bytes(self.source.early[: room if self._left is None else min(room, self._left)])
+        del self.source.early[: len(piece)]
+        self._text += piece
+        self._count(len(piece))
 
     def run(self) -> None:
-        for _ in range(TURNS):
-            if self.over or not self._flush() or self._ends() or not self._fill():
-                return
-            if self._last < MUCH:  # there is no more now, most likely: the poller says so at less cost than another try
-                break
+        """One piece, and the others have their turn: what comes meanwhile makes the next one bigger, which costs less than many small ones."""
+        if self.over or not self._flush() or self._ends() or not self._fill():
+            return
         if self._flush() and not self._ends():
             self._wait_for_source()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from _socket import IPPROTO_TCP, SHUT_WR, SO_LINGER, SOL_SOCKET, TCP_NODELAY
+from _socket import IPPROTO_TCP, SHUT_WR, SO_LINGER, SOL_SOCKET, TCP_CONGESTION, TCP_NODELAY
 
 from agent_sandbox.launcher.poller import ENDED, NOTHING, READ, WRITE
 
@@ -44,6 +44,13 @@ class Side:
         if call != self._writer:
             self._writer = call
             self._settle()
+
+    def stays_here(self) -> None:
+        """It leads to another process of this machine: no network is there to be spared by sending more slowly than one could."""
+        try:
+            self._sock.setsockopt(IPPROTO_TCP, TCP_CONGESTION, b"reno")
+        except OSError:
+            pass
 
     def on_lost(self, call: Wait | None) -> None:
         """Called when the connection breaks while nobody reads or writes."""
