@@ -86,6 +86,8 @@ class Side:
         try:
             if events & (READ | ENDED) and reader:
                 reader()
+                if events == READ:  # as nearly always
+                    return
             if events & (WRITE | ENDED) and self._writer and not self.closed:
                 self._writer()
             if not (reader or writer or self.closed):
