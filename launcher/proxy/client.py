@@ -40,6 +40,7 @@ class Client:
     def __init__(self, sock: socket, parts: Parts, changed: Callable[[Client], None]) -> None:
         self._parts, self._changed = parts, changed
         self._near = Side(sock, parts.poller, self.on_error)
+        self._near.stays_here()
         self._far: Side | None = None
         self._route: Route | None = None
         self._tunnel: Tunnel | None = None

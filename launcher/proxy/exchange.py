@@ -61,7 +61,7 @@ class Exchange:
         self._request, self._target, self._path = request, target, path
         self._begun, self._heads, self._sent_all = False, 0, False
         self._progress = time.monotonic()
-        if self._far and self._there == target:
+        if self._far and self._there == target and not self._parts.budget.spent:
             self._go()
         else:
             self._dial()

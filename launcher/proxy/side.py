@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from _socket import IPPROTO_TCP, SHUT_WR, SO_LINGER, SOL_SOCKET, TCP_NODELAY
+from _socket import IPPROTO_TCP, SHUT_WR, SO_LINGER, SOL_SOCKET, TCP_CONGESTION, TCP_NODELAY
 
 from agent_sandbox.launcher.poller import ENDED, NOTHING, READ, WRITE
 
@@ -46,6 +46,13 @@ class Side:
             self._writer = call
             self._settle()
 
+    def stays_here(self) -> None:
+        """It leads to another process of this machine: no network is there to be spared by sending more slowly than one could."""
+        try:
+            self._sock.setsockopt(IPPROTO_TCP, TCP_CONGESTION, b"reno")
+        except OSError:
+            pass
+
     def on_lost(self, call: Wait | None) -> None:
         """Called when the connection breaks while nobody reads or writes."""
         self._lost = call
@@ -80,6 +87,8 @@ class Side:
         try:
             if events & (READ | ENDED) and reader:
                 reader()
+                if events == READ:  # as nearly always
+                    return
             if events & (WRITE | ENDED) and self._writer and not self.closed:
                 self._writer()
             if not (reader or writer or self.closed):
