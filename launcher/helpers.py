@@ -41,13 +41,14 @@ def attach_helpers(policy: Policy, case: Case, backend: str, *, in_session: bool
     if not in_session and policy.network.mode == "proxied":
         policy = replace(policy, network=replace(policy.network, mode="isolated", why="what is pasted has no proxy beside it"))
     for module, switch, goes_with_session in ATTACHED:
-        if KEYS[switch].ready and _is_on(switch, case.settings) and (in_session or not goes_with_session) and _has_use(module, policy):
+        if KEYS[switch].ready and _is_on(switch, case.settings) and (in_session or not goes_with_session) and _has_use(module, policy, case.settings):
             policy = __import__(module, fromlist=["attach"]).attach(policy, case, backend)  # importlib takes longer than what it would load
     return policy
 
 
-def _has_use(module: str, policy: Policy) -> bool:
-    return module != PROXY or policy.network.mode == "proxied"
+def _has_use(module: str, policy: Policy, settings: Settings) -> bool:
+    """Without a proxy there is something to say of credentials that it would have added."""
+    return module != PROXY or policy.network.mode == "proxied" or bool(settings.entries("network.inject"))
 
 
 def _is_on(switch: str, settings: Settings) -> bool:
