@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from agent_sandbox.config.destinations import matches_host, parse_destination
 from agent_sandbox.launcher.network.hosts import Address, parse_host, parse_target
+from agent_sandbox.launcher.policy import Gap, Property
 from agent_sandbox.launcher.proxy.parts import Upstream
 
 TYPE_CHECKING = False
@@ -32,6 +33,14 @@ def is_direct(entries: Sequence[Destination], name: str, address: str) -> bool:
     found = parse_host(address) if address else host
     forms = found.forms() if isinstance(found, Address) else ()
     return any(matches_host(entry, host, forms) for entry in entries)
+
+
+def gaps() -> tuple[Gap, ...]:
+    """What a session is told at its start."""
+    if has_resolver():
+        return ()
+    reason = "no name can be looked up here: the site's proxy gets names, and where they lead to is checked by nobody of ours"
+    return (Gap(property=Property.NETWORK, reason=reason, fix=f"a nameserver in {RESOLV_CONF}", weak=True),)
 
 
 def has_resolver() -> bool:

@@ -121,9 +121,12 @@ def events_inside() -> list[Event]:
     try:
         connection = HTTPConnection(where.hostname, where.port, timeout=10)
         connection.request("GET", "/agent-sandbox/log")
-        text = connection.getresponse().read().decode()
+        answer = connection.getresponse()
+        text = answer.read().decode()
     except (OSError, HTTPException) as error:
         raise UserError(f"the proxy of this session does not answer: {error}")
+    if answer.status != 200:
+        raise UserError(f"the proxy of this session keeps no list of decisions ({answer.status})", hint="the log outside has them: `network log`")
     return [json.loads(line) for line in text.splitlines()]
 
 

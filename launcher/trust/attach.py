@@ -19,9 +19,12 @@ if TYPE_CHECKING:
     from agent_sandbox.launcher.policy import Policy
 
 KEY = "network.ca_bundle"
+WGET = "SYSTEM_WGETRC"  # wget reads no variable about certificates, but one that names a file about everything
 VARIABLES = (
-    "SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "NODE_EXTRA_CA_CERTS", "GIT_SSL_CAINFO", "PIP_CERT", "AWS_CA_BUNDLE",
+    "SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "NODE_EXTRA_CA_CERTS", "npm_config_cafile", "GIT_SSL_CAINFO", "PIP_CERT",
+    "AWS_CA_BUNDLE", WGET,
 )  # fmt: skip
+SYSTEM_WGETRC = "/etc/wgetrc"
 HELD = (Carving.READ, Carving.HIDE)
 
 
@@ -32,15 +35,22 @@ def attach(policy: Policy, case: Case, backend: str) -> Policy:
     library = case.host.package.rpartition("/")[0]
     made = get_bundle(named, case.places.state, case.host.name, library, keep=not case.request.dry_run)
     path = f"{policy.rooms.own}/{BUNDLE}"
-    mount = Mount(path=path, kind=Kind.FILE, content=made.content, origin=KEY)
-    ours = dict.fromkeys((name for name in VARIABLES if name not in case.settings.table("environment.set")), path)
+    files = {path: made.content, f"{policy.rooms.own}/wgetrc": _wgetrc(path, case)}
+    mounts = [Mount(path=place, kind=Kind.FILE, content=content, origin=KEY) for place, content in files.items()]
+    values = {**dict.fromkeys(VARIABLES, path), WGET: f"{policy.rooms.own}/wgetrc"}
+    ours = {name: value for name, value in values.items() if name not in case.settings.table("environment.set")}
     environment = replace(
         policy.environment, values={**policy.environment.values, **ours}, renamed=(*policy.environment.renamed, *ours),
         removed=tuple(pair for pair in policy.environment.removed if pair[0] not in ours),
     )  # fmt: skip
     return replace(
-        policy, view=View(mounts=in_order([*policy.view.mounts, mount])), environment=environment, notes=(*policy.notes, *made.warnings),
+        policy, view=View(mounts=in_order([*policy.view.mounts, *mounts])), environment=environment, notes=(*policy.notes, *made.warnings),
     )  # fmt: skip
+
+
+def _wgetrc(bundle: str, case: Case) -> bytes:
+    """What the system's says, and the bundle."""
+    return (case.disk.read(SYSTEM_WGETRC) or b"") + f"\nca_certificate = {bundle}\n".encode()
 
 
 def check_place(one: Named, policy: Policy, case: Case) -> None:

@@ -19,7 +19,10 @@ from tests.machines.needs import need, need_root
 
 BACKENDS = pytest.mark.parametrize("backend", ["bwrap", "landlock", "firejail"], indirect=True)
 OPEN = ("--quiet", "--network", "open")
-NAMES = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "NODE_EXTRA_CA_CERTS", "GIT_SSL_CAINFO", "PIP_CERT", "AWS_CA_BUNDLE")
+NAMES = (
+    "SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "NODE_EXTRA_CA_CERTS", "npm_config_cafile", "GIT_SSL_CAINFO", "PIP_CERT",
+    "AWS_CA_BUNDLE",
+)  # fmt: skip
 # One line for each client: its name, and whether it believes the server. No client gets an option about certificates.
 CLIENTS = f"""
 try() {{

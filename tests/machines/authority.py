@@ -9,7 +9,7 @@ import ipaddress
 import ssl
 import subprocess
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -45,8 +45,10 @@ class Pair:
         return self.key.private_bytes(serialization.Encoding.PEM, form, serialization.NoEncryption()).decode()
 
 
-def make(name: str, by: Pair | None = None, *, ca: bool = True, begins: int = -2, ends: int = 365) -> Pair:
-    """`by`: who signs it, itself if nobody; `begins` and `ends` in days from now."""
+def make(
+    name: str, by: Pair | None = None, *, ca: bool = True, begins: int = -2, ends: int = 365, names: Sequence[str] = ("localhost",)
+) -> Pair:
+    """`by`: who signs it, itself if nobody; `begins` and `ends` in days from now; `names` of a server, at 127.0.0.1 if nowhere else."""
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
     made = x509.CertificateBuilder(
@@ -56,8 +58,8 @@ def make(name: str, by: Pair | None = None, *, ca: bool = True, begins: int = -2
     )  # fmt: skip
     made = made.add_extension(x509.BasicConstraints(ca=ca, path_length=None), critical=True)
     if not ca:
-        names = [x509.DNSName("localhost"), x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]
-        made = made.add_extension(x509.SubjectAlternativeName(names), critical=False)
+        subjects = [*map(x509.DNSName, names), x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]
+        made = made.add_extension(x509.SubjectAlternativeName(subjects), critical=False)
     return Pair(made.sign(by.key if by else key, hashes.SHA256()), key)
 
 
