@@ -62,7 +62,8 @@ def noshare(path: str, *, owner: str, group: str, recursive: bool, dry_run: bool
 
 
 def absolute(path: str) -> str:
-    return os.path.normpath(os.path.join(os.getcwd(), path))
+    """One slash in front: `normpath` keeps two, which would pass for another path than the system's."""
+    return "/" + os.path.normpath(os.path.join(os.getcwd(), path)).lstrip("/")
 
 
 def check_place(path: str, owner: str) -> None:

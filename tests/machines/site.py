@@ -18,12 +18,18 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from agent_sandbox.launcher.syscalls import lock_accounts, unlock_accounts
 from tests.machines.copies import PYTHON
 
 CLONE = Path(__file__).resolve().parents[2]
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 BOTADM = "/usr/local/bin/botadm"
 ACCOUNT_FILES = ("passwd", "group", "shadow", "gshadow", "subuid", "subgid")
+ETC = (
+    *ACCOUNT_FILES, "sudoers", "sudoers.d", "sudo.conf", "pam.d", "pam.conf", "security", "login.defs", "default", "nsswitch.conf", "ld.so.cache",
+    "ld.so.conf", "ld.so.conf.d", "alternatives", "profile", "profile.d", "bash.bashrc", "hosts", "hostname", "host.conf", "resolv.conf", "localtime",
+    "timezone", "environment", "skel", "shells", "inputrc", "terminfo", "locale.alias", "services", "protocols", "gai.conf", "debian_version",
+)  # fmt: skip
 SETUP = """
 set -e
 mount --bind {top}/etc /etc
@@ -134,24 +140,13 @@ def machine(local: Path, *, own_processes: bool = True) -> Iterator[Machine]:
     """A fresh one; `local` is what it has for /usr/local. Without processes of its own for firejail, which takes a PID namespace for a jail."""
     top = Path(tempfile.mkdtemp(prefix="sbxt-site-", dir="/var/tmp"))
     try:
-        copy_etc(top)
+        copy_etc(top / "etc")
         (top / "home").mkdir(mode=0o755)
         choose_numbers(top / "etc/login.defs")
         with hold(top, local, own_processes) as holder:
             yield Machine(top, local, holder, ("--mount", "--pid") if own_processes else ("--mount",))
     finally:
         shutil.rmtree(top, ignore_errors=True)
-
-
-def copy_etc(top: Path) -> None:
-    """Other tests may be adding users just now: lock files come and go."""
-    for _ in range(50):
-        if subprocess.run(["/bin/cp", "-a", "/etc", str(top)], stderr=subprocess.DEVNULL).returncode == 0:
-            break
-        shutil.rmtree(top / "etc", ignore_errors=True)
-        time.sleep(0.1)
-    for lock in (*top.glob("etc/*.lock"), top / "etc/.pwd.lock"):
-        lock.unlink(missing_ok=True)
 
 
 def choose_numbers(path: Path) -> None:
@@ -165,6 +160,22 @@ def choose_numbers(path: Path) -> None:
 
 def group(name: str) -> str:
     return name.replace("UID", "GID")
+
+
+def copy_etc(target: Path) -> None:
+    """What accounts, log-ins, sudo and shells read; under the lock, since other tests make accounts at this moment."""
+    target.mkdir(mode=0o755)
+    parts = [f"/etc/{name}" for name in ETC if os.path.lexists(f"/etc/{name}")]
+    for _ in range(20):
+        try:
+            lock_accounts()
+            break
+        except OSError:
+            time.sleep(0.1)
+    try:
+        subprocess.run(["/bin/cp", "-a", *parts, str(target)], check=True)
+    finally:
+        unlock_accounts()
 
 
 @contextlib.contextmanager
