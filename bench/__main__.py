@@ -1,4 +1,4 @@
-"""`python -m bench launch [--rounds N] [--backend all]`, `python -m bench work`: which measurement to run."""
+"""`python -m bench launch [--rounds N] [--backend all]`, `python -m bench work`, and so on: which measurement to run."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import importlib
 import sys
 
 BENCHES = {"launch": "what a launch costs, and where the time goes", "work": "what a jail costs the work in it",
-           "slurm": "what the chaperon costs Slurm's commands"}  # fmt: skip
+           "slurm": "what the chaperon costs Slurm's commands", "network": "what the proxy costs the web"}  # fmt: skip
 
 
 def main(argv: list[str]) -> int:

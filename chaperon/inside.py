@@ -19,6 +19,7 @@ else:
 NO_FILES = 53  # what Slurm says of a job whose output it could not open
 NO_DIRECTORY = 125
 OWN, OWN_VARIABLE = "/run/agent-sandbox", "AGENT_SANDBOX_OWN"  # as in launcher/own.py
+PORT_VARIABLE, PORT_TO_COME = "AGENT_SANDBOX_PORT", "@PORT@"  # of the proxy, where only the process that builds the jail knows it
 SCRIPT, ORDERS = "slurm_script", "job"  # in the jail's own place
 DEFAULT_PATH = "/usr/local/bin:/usr/bin:/bin"  # what the launcher puts where PATH was not given
 LONGEST_FIRST_LINE = 255  # of which the kernel sees no more
@@ -36,12 +37,16 @@ def main() -> NoReturn:
     os.umask(orders["umask"])
     _enter(orders["cwd"])
     open_files(orders)
-    environment = dict(orders["environment"], PWD=orders["cwd"])
+    environment = with_port({**orders["environment"], "PWD": orders["cwd"]}, os.environ.get(PORT_VARIABLE, ""))
     if orders["shell"]:
         environment = over_login(environment, orders["shell"], path_given=orders["path_given"])
     for number in (signal.SIGPIPE, signal.SIGXFSZ):  # which Python ignores
         signal.signal(number, signal.SIG_DFL)
     become([*interpreter(_read(script)), script, *orders["arguments"]], environment)
+
+
+def with_port(environment: dict[str, str], port: str) -> dict[str, str]:
+    return {name: value.replace(PORT_TO_COME, port) for name, value in environment.items()} if port else environment
 
 
 def _read(path: str) -> bytes:

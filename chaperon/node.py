@@ -13,7 +13,7 @@ import sys
 
 from agent_sandbox.chaperon.envelope import read_data, unpack_variables
 from agent_sandbox.chaperon.export import choose, without_the_other_jail
-from agent_sandbox.chaperon.inside import DEFAULT_PATH, ORDERS, SCRIPT, interpreter
+from agent_sandbox.chaperon.inside import DEFAULT_PATH, ORDERS, PORT_TO_COME, PORT_VARIABLE, SCRIPT, interpreter
 from agent_sandbox.chaperon.outputs import files_of, names_of
 from agent_sandbox.config.errors import UserError
 from agent_sandbox.config.record import replace
@@ -192,6 +192,8 @@ def with_orders(policy: Policy, orders: dict[str, object]) -> Policy:
     content = marshal.dumps({**orders, "environment": policy.environment.values})
     file = Mount(path=own, kind=Kind.FILE, content=content, origin="agent-sandbox")
     bare = {name: value for name, value in policy.environment.values.items() if name.startswith("AGENT_SANDBOX")}
+    if any(PORT_TO_COME in value for value in policy.environment.values.values()):
+        bare[PORT_VARIABLE] = PORT_TO_COME  # filled in when the jail is built; the others are in a file by then
     environment = replace(policy.environment, values={**bare, "PATH": DEFAULT_PATH, "LC_CTYPE": "C.UTF-8"})
     return replace(policy, environment=environment, view=View(mounts=in_order([*policy.view.mounts, file])))
 

@@ -21,6 +21,7 @@ else:
 FIFOS = "@FIFOS@"
 MOST_SCRIPT = 4 << 20
 PIECE = 64 << 10
+LOOK, LOOKS = 1000, 3  # milliseconds without a word after which the line is looked at, and how often before it is given up
 ATOMIC = 4096  # bytes that a pipe which has room takes without waiting
 READ = (
     "SLURM", "SBATCH_", "SRUN_", "SALLOC_", "SQUEUE_", "SACCT", "SINFO_", "SCANCEL_", "SCONTROL_", "SPRIO_", "SSHARE_", "SSTAT_", "SREPORT_", "TZ=",
@@ -69,6 +70,13 @@ class Line:
             except BrokenPipeError:
                 raise Problem(GONE)
 
+    def has_name(self) -> bool:
+        try:
+            os.stat(f"{FIFOS}/{self.name}.in")
+        except OSError:
+            return False
+        return True
+
     def close(self) -> None:
         for handle in (self.said, self.heard, self.ask):
             if handle >= 0:
@@ -89,6 +97,8 @@ class Talk:
         self.output: list[tuple[int, bytes]] = []
         self.end: tuple[bytes, bytes] | None = None  # the last frame
         self.poll = select.poll()
+        self.size = len(request)
+        self.looks: int | None = LOOKS  # None = somebody has come
 
     def run(self) -> tuple[bytes, bytes]:
         self.say()
@@ -107,9 +117,11 @@ class Talk:
         waits = self.output[0][0] if self.output else -1
         if waits >= 0:
             self.poll.register(waits, select.POLLOUT)
-        ready = [handle for handle, _ in self.poll.poll()]
+        ready = [handle for handle, _ in self.poll.poll(self.looks and LOOK)]
         if waits >= 0:
             self.poll.unregister(waits)
+        if not ready:
+            self.look()
         if self.line.said in ready:
             self.say()
             if not self.left:
@@ -120,6 +132,19 @@ class Talk:
             raise Problem(GONE)
         while self.output and self.write(0):
             pass
+
+    def look(self) -> None:
+        """Who comes to a line takes its names away, and hears at once. One without names of which nobody took a byte has lost its directory."""
+        from fcntl import ioctl
+        from termios import FIONREAD
+
+        unheard = int.from_bytes(ioctl(self.line.said, FIONREAD, bytes(4)), sys.byteorder)
+        if unheard < self.size - len(self.left):
+            self.looks = None
+        elif self.looks and not self.line.has_name():
+            self.looks -= 1
+            if not self.looks:
+                raise Problem(GONE)
 
     def say(self) -> None:
         try:

@@ -130,7 +130,11 @@ def _value(key: Key, said: object, source: Source, rank: Rank) -> Value:
 
 def _entries(key: Key, checked: Checked, said: object, source: Source) -> Iterator[tuple[str, str]]:
     """Each entry's value, and what was written for it where that is something else."""
-    if isinstance(checked, dict):
+    if key.kind == "tables" and isinstance(checked, tuple) and checked:
+        from agent_sandbox.config.inject import below_home
+
+        yield from ((below_home(str(text), source.home), str(text).partition("=")[0]) for text in checked)
+    elif isinstance(checked, dict):
         yield from ((f"{name}={text}", name) for name, text in checked.items())
     elif isinstance(checked, tuple) and isinstance(said, list | tuple):
         for entry, written in zip(checked, said, strict=True):

@@ -47,7 +47,7 @@ class Key:
         return self.kind in LISTS
 
 
-LISTS = frozenset({"names", "variables", "paths", "within", "table", "hosts", "openings"})  # kinds that hold entries, each with its origin
+LISTS = frozenset({"names", "variables", "paths", "within", "table", "tables", "hosts", "openings"})  # kinds that hold entries, each with its origin
 
 
 def _flag(name: str, rule: str, help: str, *, default: bool, strict: bool = True) -> Key:
@@ -139,7 +139,7 @@ def _network() -> tuple[Key, ...]:
         _make("network.floor_open", "openings", "admin", "parts of the floor to open: a part's name, a network, a host, a port"),
         _make("network.upstream_proxy", "upstream", "last", "the site's proxy, as host:port, where there is no other way out", default=""),
         _make("network.no_proxy", "hosts", "last", "hosts and networks to reach without the site's proxy"),
-        _make("network.inject", "tables", "last", "credentials that the proxy adds for a host", unready="refuses"),
+        _make("network.inject", "tables", "added", "credentials that the proxy adds for a host, and that never enter"),
         _make("network.ca_bundle", "paths", "vetoed", "files in PEM with CAs to trust inside, besides the system's", veto="filesystem.hidden"),
         _make("network.max_connections", "number", "least", "connections at one time"),
         _make("network.max_bytes", "size", "least", "bytes to and fro in one session"),

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from agent_sandbox.config.keys import Key
 
-    Scalar = bool | int | str | tuple[dict[str, str], ...] | None
+    Scalar = bool | int | str | None
     Checked = Scalar | tuple[str, ...] | dict[str, str]
 
 UNLIMITED = "unlimited"
@@ -141,10 +141,13 @@ def table(key: Key, value: object) -> dict[str, str]:
     return _string_table(value, _check_plain_variable)
 
 
-def tables(key: Key, value: object) -> tuple[dict[str, str], ...]:
-    if not isinstance(value, list | tuple):
-        raise ValueError(f"must be a list of tables, not {_shown(value)}")
-    return tuple(_string_table(item, lambda name: None) for item in value)
+def tables(key: Key, value: object) -> tuple[str, ...]:
+    """Each as one text. Imported when there is one: most launches have none."""
+    if value == []:
+        return ()
+    from agent_sandbox.config.inject import texts
+
+    return texts(value)
 
 
 CHECKS: dict[str, Callable[[Key, object], Checked]] = {

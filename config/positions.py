@@ -34,7 +34,8 @@ def find_line(text: str, key: str, written: str = "") -> int | None:
     if not key:
         return None
     start = places[key]
-    end = min([line for line in places.values() if line > start], default=len(lines) + 1)
+    further = [line for name, line in places.items() if line > start and not name.startswith(f"{key}.")]
+    end = min(further, default=len(lines) + 1)
     quoted = [number for number in range(start, end) if _holds(lines[number - 1], written)]
     return quoted[0] if written and quoted else start
 

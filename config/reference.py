@@ -58,6 +58,7 @@ line. No environment variable has a say: the home directory is the one of the pa
 | `strictest` | choices are written strictest first; a lower rank may equal or harden |
 | `narrow` | the intersection; of paths, the deeper of each nested pair; empty means none, unset means any |
 | `vetoed` | entries add up, minus whatever a higher rank denies in the key that is named |
+| `added` | entries add up; of two with one name the higher rank's stays |
 | `least` | the smaller number; unset is no limit, `"unlimited"` is written out |
 | `admin` | only the admin's value counts |
 | `last` | a preference: the lower rank wins, unless it is locked |

@@ -1,4 +1,4 @@
-"""The seven ways in which ranks combine a key. Pure.
+"""The eight ways in which ranks combine a key. Pure.
 
 A rule is who may speak, how a further layer joins what is held, and how the result is brought back within what a
 higher rank said. `bound` is the law itself: what it returns is never weaker than `by`.
@@ -9,7 +9,7 @@ from __future__ import annotations
 from agent_sandbox.config.keys import KEYS
 from agent_sandbox.config.patterns import below
 from agent_sandbox.config.record import record, replace
-from agent_sandbox.config.settings import Entry, Rank, Value, denial
+from agent_sandbox.config.settings import NAMED, Entry, Rank, Value, denial
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -90,6 +90,7 @@ RULES: dict[str, Rule] = {
     "strictest": Rule(ranks=ALL, join=take_said, bound=take_stricter),
     "narrow": Rule(ranks=ALL, join=take_said, bound=intersect),
     "vetoed": Rule(ranks=TRUSTED, join=add_up, bound=drop_denied),
+    "added": Rule(ranks=TRUSTED, join=add_up, bound=keep_value),
     "least": Rule(ranks=ALL, join=take_said, bound=take_less),
     "admin": Rule(ranks=ADMIN, join=add_up, bound=keep_value),
     "last": Rule(ranks=TRUSTED, join=add_up_within_a_rank, bound=keep_value),
@@ -98,7 +99,7 @@ RULES: dict[str, Rule] = {
 
 def identity(key: Key, entry: Entry) -> str:
     """What makes two entries the same one: of a table, the name."""
-    return entry.value.partition("=")[0] if key.kind == "table" else entry.value
+    return entry.value.partition("=")[0] if key.kind in NAMED else entry.value
 
 
 def outermost(key: Key, entries: Iterable[Entry]) -> tuple[Entry, ...]:

@@ -69,13 +69,21 @@ def _entries(key: Key, said: object, rank: Rank) -> tuple[Entry, ...]:
         raise ValueError("must be a list")
     pairs = [(text, Rank(number)) for text, number in said]
     texts = [text for text, _ in pairs]
-    kinds.check(key, dict(text.split("=", 1) for text in texts) if key.kind == "table" else texts)
+    kinds.check(key, _as_written(key, texts))
     if key.paths and any(paths.absolute(text, base="/", home="/") != text for text in texts):
         raise ValueError("must hold absolute paths")
     return tuple(
         Entry(value=text, rank=own if key.rule == "union" else min(own, rank), layer=SESSION, key=key.name)
         for text, own in pairs
     )
+
+
+def _as_written(key: Key, texts: list[str]) -> object:
+    if key.kind == "tables":
+        from agent_sandbox.config.inject import as_table
+
+        return [as_table(text) for text in texts]
+    return dict(text.split("=", 1) for text in texts) if key.kind == "table" else texts
 
 
 def _wrong(problem: str) -> UserError:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 DEFAULT_LAYER = "default"
 COMMAND_LINE = "command line"
+NAMED = ("table", "tables")  # kinds whose entries are NAME=text
 
 
 class Rank(enum.IntEnum):  # ordered: the larger value is the higher rank
@@ -95,10 +96,6 @@ class Settings:
         held = self._scalar(key, "number", "size", "duration")
         return held if isinstance(held, int) else None
 
-    def tables(self, key: str) -> tuple[dict[str, str], ...]:
-        held = self._scalar(key, "tables")
-        return held if isinstance(held, tuple) else ()
-
     def names(self, key: str) -> tuple[str, ...]:
         """The entries of a list. Empty where it is unset, too: `is_set` tells none from any."""
         return tuple([entry.value for entry in self.entries(key)])
@@ -108,7 +105,7 @@ class Settings:
         return self.values[key].entries if key in self.values else ()
 
     def table(self, key: str) -> dict[str, str]:
-        assert KEYS[key].kind == "table", f"{key} is no table"
+        assert KEYS[key].kind in NAMED, f"{key} is no table"
         return dict(entry.value.split("=", 1) for entry in self.entries(key))
 
     def as_data(self) -> dict[str, object]:
@@ -193,5 +190,5 @@ def printable(text: str) -> str:
 
 def _plain(key: Key, value: Value) -> object:
     if not key.listed:
-        return list(value.scalar) if isinstance(value.scalar, tuple) else value.scalar
+        return value.scalar
     return [[entry.value, int(entry.rank)] for entry in value.entries if entry.layer != DEFAULT_LAYER]

@@ -72,7 +72,7 @@ def _cells(key: Key, settings: Settings, *, every_entry: bool) -> list[tuple[str
         return [(_shown(key, held), settings.origin(key.name))]
     shipped = [entry for entry in held.entries if entry.layer == DEFAULT_LAYER and not every_entry]
     cells = [(f"{len(shipped)} shipped", DEFAULT_LAYER)] if shipped else []
-    cells += [(entry.value, entry.origin()) for entry in held.entries if entry not in shipped]
+    cells += [(_entry_shown(key, entry), entry.origin()) for entry in held.entries if entry not in shipped]
     return cells or [(NONE, settings.origin(key.name))]
 
 
@@ -88,7 +88,19 @@ def _data(key: Key, settings: Settings) -> dict[str, object]:
 def _plain(key: Key, settings: Settings) -> object:
     if key.rule == "narrow" and key.name not in settings.values:
         return None
+    if key.kind == "tables":
+        from agent_sandbox.config.inject import as_table
+
+        return [as_table(text) for text in settings.names(key.name)]
     return settings.table(key.name) if key.kind == "table" else list(settings.names(key.name))
+
+
+def _entry_shown(key: Key, entry: Entry) -> str:
+    if key.kind != "tables":
+        return entry.value
+    from agent_sandbox.config.inject import shown
+
+    return shown(entry.value)
 
 
 def _entry_data(entry: Entry) -> dict[str, str]:

@@ -16,7 +16,8 @@ HEAD = """\
 EXAMPLES = {
     "names": '["name"]', "hosts": '["*.example.org", "10.0.0.0/8:443"]', "openings": '["10.0.0.0/8"]',
     "variables": '["MY_NAME", "MY_*"]', "paths": '["~/some/place"]', "within": '["some/place"]',
-    "table": '{ NAME = "text" }', "tables": "[]", "number": "100", "size": '"4G"', "duration": '"2h"', "text": '""',
+    "tables": '[{ name = "api", host = "api.example.org", header = "x-api-key: {secret}", env = "API_KEY" }]',
+    "table": '{ NAME = "text" }', "number": "100", "size": '"4G"', "duration": '"2h"', "text": '""',
     "upstream": '"proxy.example.org:3128"',
 }  # fmt: skip
 

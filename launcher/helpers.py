@@ -13,11 +13,12 @@ if TYPE_CHECKING:
     from agent_sandbox.launcher.launch import Case
     from agent_sandbox.launcher.policy import Policy
 
+PROXY = "agent_sandbox.launcher.proxy.attach"
 # The module, the key that switches it (by not being off, or by having entries), and whether it goes with a session alone: what is
 # pasted from a --dry-run has none.
 ATTACHED = (
     ("agent_sandbox.launcher.trust.attach", "network.ca_bundle", True), ("agent_sandbox.chaperon.attach", "slurm.enabled", True),
-    ("agent_sandbox.launcher.mail.attach", "mail.stubs", False), ("agent_sandbox.launcher.proxy.attach", "network.mode", True),
+    ("agent_sandbox.launcher.mail.attach", "mail.stubs", False), (PROXY, "network.mode", True),
 )  # fmt: skip
 
 EXPLAINS = ("agent_sandbox.chaperon.explain",)  # modules that explain commands; each has its NAMES
@@ -40,11 +41,14 @@ def attach_helpers(policy: Policy, case: Case, backend: str, *, in_session: bool
     if not in_session and policy.network.mode == "proxied":
         policy = replace(policy, network=replace(policy.network, mode="isolated", why="what is pasted has no proxy beside it"))
     for module, switch, goes_with_session in ATTACHED:
-        if KEYS[switch].ready and _is_on(switch, case.settings) and (in_session or not goes_with_session):
-            from importlib import import_module
-
-            policy = import_module(module).attach(policy, case, backend)
+        if KEYS[switch].ready and _is_on(switch, case.settings) and (in_session or not goes_with_session) and _has_use(module, policy, case.settings):
+            policy = __import__(module, fromlist=["attach"]).attach(policy, case, backend)  # importlib takes longer than what it would load
     return policy
+
+
+def _has_use(module: str, policy: Policy, settings: Settings) -> bool:
+    """Without a proxy there is something to say of credentials that it would have added."""
+    return module != PROXY or policy.network.mode == "proxied" or bool(settings.entries("network.inject"))
 
 
 def _is_on(switch: str, settings: Settings) -> bool:

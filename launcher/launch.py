@@ -242,13 +242,14 @@ def repository_above(project: str, disk: Disk) -> str:
 def execute(case: Case, decision: Decision, audit: Audit, guard: Guard) -> int:
     """From here on the world changes: session, audit, jail, and everything cleaned up after it."""
     policy = decision.policy
+    plan, missing = with_secrets(case, decision, audit)
     session = sessions.name_session(case.host.uid, case.session, session_facts(decision), has_room=decision.plan.room is not None)
     start = time.monotonic()
     sessions.sweep(case.host.uid)
     make_own_places(policy.carves)
     before = remember(policy.carves, policy.project, case.settings.names("project.protect"))
-    _warn(audit.write("start", {**start_facts(case, decision), "session": session.id}))
-    outcome = supervise(guard, Orders(plan=decision.plan, session=session, log=audit.log))
+    _warn(audit.write("start", {**start_facts(case, decision, missing), "session": session.id}))
+    outcome = supervise(guard, Orders(plan=plan, session=session, log=audit.log))
     found = look_again(before)
     for line in found:
         say(line, "warning")
@@ -257,6 +258,22 @@ def execute(case: Case, decision: Decision, audit: Audit, guard: Guard) -> int:
     if outcome.died_of:
         die_of(outcome.died_of)
     return report(outcome, policy)
+
+
+def with_secrets(case: Case, decision: Decision, audit: Audit) -> tuple[Plan, tuple[str, ...]]:
+    """Only now, and only for the guard: no decision that is shown or logged holds one."""
+    if decision.policy.network.mode != "proxied" or not case.settings.entries("network.inject"):
+        return decision.plan, ()
+    from agent_sandbox.launcher.proxy.secrets import fill
+
+    try:
+        filled = fill(decision, case)
+    except UserError as error:
+        audit.write("refused", {"project": case.project.real, "why": str(error)})
+        raise
+    for line in filled.missing:
+        say(line, "warning")
+    return filled.plan, filled.missing
 
 
 def make_own_places(carves: tuple[Carve, ...]) -> None:
@@ -277,14 +294,14 @@ def session_facts(decision: Decision) -> dict[str, Plain]:
     return {"project": decision.policy.project, "backend": decision.backend.name, "command": command, "time": int(time.time())}
 
 
-def start_facts(case: Case, decision: Decision) -> dict[str, Plain]:
+def start_facts(case: Case, decision: Decision, missing: tuple[str, ...] = ()) -> dict[str, Plain]:
     policy = decision.policy
     return {
         "user": case.host.user, "pid": os.getpid(), "project": policy.project, "command": [word[:500] for word in decision.command[:50]],
         "backend": decision.backend.name, "home": policy.home_mode, "network": policy.network.mode, "network_asked": policy.network.asked,
         "removed": len(policy.environment.removed), "gaps": [gap.line() for gap in decision.gaps],
         "weaknesses": [gap.weak_line() for gap in policy.weaknesses],
-        "clamps": [clamp.line() for clamp in case.settings.clamps], "notes": decision.policy.notes,
+        "clamps": [clamp.line() for clamp in case.settings.clamps], "notes": (*decision.policy.notes, *missing),
         "passed_over": [f"{one.backend}: {one.problem}" for one in decision.passed_over],
     }  # fmt: skip
 

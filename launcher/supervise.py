@@ -94,11 +94,12 @@ class _Watch:
         return signal.sigtimedwait(WATCHED, GLANCE if self._hears else PAUSE)
 
     def _glance(self) -> None:
-        """Of a key pressed while the jail is being built the command knows nothing: so we must know since when it can."""
+        """Of a key pressed while the jail is being built the command knows nothing: so we must know since when it can. One that
+        waits for us now may have come before it could: better twice than never."""
         if self._hears:
             self._stop_if_the_command_did()
         else:
-            self._hears = self._command(patience=0) is not None
+            self._hears = self._command(patience=0) is not None and not signal.sigpending() & FROM_TERMINAL
 
     def _pass_on(self, caught: signal.struct_siginfo) -> None:
         number = caught.si_signo

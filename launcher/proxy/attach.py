@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from agent_sandbox.config.settings import Settings
     from agent_sandbox.launcher.launch import Case
     from agent_sandbox.launcher.policy import Environment, Policy
+    from agent_sandbox.launcher.proxy.inject import Asked
 
 SHIM = "node.cjs"
 LISTS = ("network.block", "network.allow", "network.floor_open")
@@ -26,16 +27,40 @@ DEATH = "the network proxy of this session has ended: nothing outside can be rea
 
 
 def attach(policy: Policy, case: Case, backend: str) -> Policy:
+    entries = injections(case.settings)
     if policy.network.mode != "proxied":
-        return policy
+        return _without_proxy(policy) if entries else policy
     shim = f"{policy.rooms.own}/{SHIM}"
     mount = Mount(path=shim, kind=Kind.FILE, content=_read(SHIM), origin=OURS)
     port = PORT_TO_COME if backend == "landlock" else PORT
-    helper = Helper(module="agent_sandbox.launcher.proxy.main", orders=pack(orders_for(case)), death=DEATH)
+    made = variables_for(port, policy.environment.values, shim)
+    orders = orders_for(case)
+    if entries:
+        from agent_sandbox.launcher.proxy import inject
+
+        inject.check_places(entries, policy, case)
+        made |= inject.variables(entries, port, case.settings)
+        orders = replace(orders, credentials=tuple([inject.wire(one.injection) for one in entries]), roots=inject.roots(policy))
+    helper = Helper(module="agent_sandbox.launcher.proxy.main", orders=pack(orders), death=DEATH)
     return replace(
         policy, view=View(mounts=in_order([*policy.view.mounts, mount])), helpers=(*policy.helpers, helper),
-        environment=_with_variables(policy.environment, variables_for(port, policy.environment.values, shim), case.settings),
+        environment=_with_variables(policy.environment, made, case.settings),
     )  # fmt: skip
+
+
+def injections(settings: Settings) -> tuple[Asked, ...]:
+    """Their own module is loaded where there are some."""
+    if not settings.entries("network.inject"):
+        return ()
+    from agent_sandbox.launcher.proxy.inject import asked
+
+    return asked(settings)
+
+
+def _without_proxy(policy: Policy) -> Policy:
+    """The credentials stay outside whatever the mode. With no network nobody misses them; with an open one somebody might."""
+    note = f"network {policy.network.mode}: network.inject adds no credential, since only the proxy could (--network proxied)"
+    return replace(policy, notes=(*policy.notes, note)) if policy.network.mode != "isolated" else policy
 
 
 def _read(name: str) -> bytes:

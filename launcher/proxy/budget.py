@@ -10,6 +10,7 @@ class Budget:
         self._total, self._rate = total, rate
         self._stored, self._filled = float(rate or 0), now  # one second's worth at once, at most
         self.moved = 0
+        self.limited = total is not None or rate is not None
 
     @property
     def spent(self) -> bool:

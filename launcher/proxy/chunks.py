@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agent_sandbox.launcher.proxy.head import CONTROL
+from agent_sandbox.launcher.proxy.head import CONTROL, TOKEN
 from agent_sandbox.launcher.proxy.target import Malformed
 
 HEX = b"0123456789abcdefABCDEF"
@@ -60,8 +60,9 @@ class Chunks:
     def _trailer(self, line: bytes) -> bytes:
         if line:
             self._trailers += 1
-            if self._trailers > TRAILERS:
-                raise Malformed("there are too many trailers")
+            name, colon, _ = line.partition(b":")
+            if self._trailers > TRAILERS or not name or not colon or name.translate(None, TOKEN):
+                raise Malformed("there are too many trailers, or one is malformed")
             return b""
         self.done = True
         return b"" if self._bare else b"0\r\n\r\n"

@@ -1,7 +1,7 @@
 """One connection from the jail, from its first byte to its end: the first byte says which of two protocols it speaks.
 
     hear → (greet) → route → tunnel          CONNECT and SOCKS
-    hear → exchange → hear …                 plain requests, the connection kept
+    hear → exchange → hear …                 plain requests and those to a local base URL, the connection kept
 """
 
 from __future__ import annotations
@@ -9,10 +9,12 @@ from __future__ import annotations
 import os
 import time
 
+from agent_sandbox.config.record import replace
 from agent_sandbox.launcher.proxy import socks, words
 from agent_sandbox.launcher.proxy.entry import MALFORMED, Entry
 from agent_sandbox.launcher.proxy.exchange import BUSY, CLOSING, HEARING, MOVING, Exchange
 from agent_sandbox.launcher.proxy.head import parse_request
+from agent_sandbox.launcher.proxy.local import PAGE, asked_of
 from agent_sandbox.launcher.proxy.pump import Pump
 from agent_sandbox.launcher.proxy.route import Failed, Reached, Refused, Route
 from agent_sandbox.launcher.proxy.side import PIECE, Side
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from agent_sandbox.launcher.proxy.head import Request
+    from agent_sandbox.launcher.proxy.local import Asked
     from agent_sandbox.launcher.proxy.parts import Parts
     from agent_sandbox.launcher.proxy.target import Target
 
@@ -37,12 +40,13 @@ class Client:
     def __init__(self, sock: socket, parts: Parts, changed: Callable[[Client], None]) -> None:
         self._parts, self._changed = parts, changed
         self._near = Side(sock, parts.poller, self.on_error)
+        self._near.stays_here()
         self._far: Side | None = None
         self._route: Route | None = None
         self._tunnel: Tunnel | None = None
         self._trace: Trace | None = None
         self._exchange: Exchange | None = None
-        self._greeted = self._socks = False
+        self._greeted = self._socks = self._arrived = False
         self.phase, self.since = HEARING, time.monotonic()
 
     @property
@@ -119,11 +123,26 @@ class Client:
             request = parse_request(bytes(early[:end]), self._parts.limits.fields)
             del early[: end + 4]
             if request.method == b"CONNECT":
-                self._connect("connect", connect_target(request))
+                self._tunnel_to(connect_target(request))
             else:
                 self._relay(request)
 
     # What it gets
+
+    def _tunnel_to(self, target: Target) -> None:
+        """Some clients know no exception and go to a local base URL through the proxy, too: they are there already."""
+        if not self._is_own(target):
+            self._connect("connect", target)
+            return
+        if self._arrived:
+            raise Malformed("this is the proxy already")
+        self._arrived = True
+        self._drop_exchange()
+        self._say(words.ESTABLISHED)
+        self.hear()
+
+    def _is_own(self, target: Target) -> bool:
+        return bool(self._parts.credentials) and (target.host, target.port) == self._parts.own
 
     def _connect(self, protocol: str, target: Target) -> None:
         self._drop_exchange()
@@ -152,12 +171,33 @@ class Client:
             self.say_last(told(self._target, result))
 
     def _relay(self, request: Request) -> None:
-        target, path = plain_target(request)
+        if request.target == PAGE and self._parts.page and request.method == b"GET":
+            self.say_last(words.page(self._parts.page()))
+        elif request.target.startswith(b"/"):
+            self._inject(asked_of(request, self._parts.credentials), request)
+        else:
+            target, path = plain_target(request)
+            if self._is_own(target):
+                self._inject(asked_of(replace(request, target=path), self._parts.credentials), request)
+            else:
+                self._exchange_of(Exchange).begin(request, target, path)
+
+    def _inject(self, asked: Asked, request: Request) -> None:
+        from agent_sandbox.launcher.proxy.injected import Injected
+
+        exchange = self._exchange_of(Injected)
+        assert isinstance(exchange, Injected)
+        exchange.begin_with(request, asked.credential, asked.path)
+
+    def _exchange_of(self, kind: type[Exchange]) -> Exchange:
+        """The one that is there, if it is of this kind: nothing passes from a connection of one kind to one of the other."""
         self._near.on_lost(self.close_broken)
         self._near.on_read(None)
-        if self._exchange is None:
-            self._exchange = Exchange(self._near, self._parts, self)
-        self._exchange.begin(request, target, path)
+        if type(self._exchange) is not kind:
+            self._drop_exchange()
+            self._exchange = kind(self._near, self._parts, self)
+        assert self._exchange
+        return self._exchange
 
     # How it ends
 

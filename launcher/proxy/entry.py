@@ -11,7 +11,7 @@ ALLOWED, REFUSED, FAILED, MALFORMED = "allow", "refuse", "fail", "malformed"
 class Entry:
     """`FAILED` was allowed and could not be reached; `MALFORMED` is no request at all."""
 
-    protocol: str  # connect, http, socks5
+    protocol: str  # connect, http, socks5, inject
     host: str
     port: int
     verdict: str
@@ -22,3 +22,4 @@ class Entry:
     sent: int = 0
     received: int = 0
     seconds: float = 0.0
+    inject: str = ""  # the entry of network.inject whose credential went along

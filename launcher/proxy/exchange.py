@@ -61,27 +61,26 @@ class Exchange:
         self._request, self._target, self._path = request, target, path
         self._begun, self._heads, self._sent_all = False, 0, False
         self._progress = time.monotonic()
-        if self._far and self._there == target:
-            self._owner.enter(MOVING)
-            self._send()
+        if self._far and self._there == target and not self._parts.budget.spent:
+            self._go()
         else:
             self._dial()
 
     def _dial(self) -> None:
         self._leave()
         self._owner.enter(BUSY)
-        self._trace = Trace("http", self._target, self._parts.note)
+        self._trace = self._new_trace()
         self._route = Route(self._target, self._parts, self._on_route)
         self._route.start()
+
+    def _new_trace(self) -> Trace:
+        return Trace("http", self._target, self._parts.note)
 
     def _on_route(self, result: Reached | Refused | Failed) -> None:
         assert self._trace
         self._trace.tell(result)
         if isinstance(result, Reached):
-            self._far, self._there, self._used = result.side, self._target, False
-            self._far.owned_by(lambda error: self._owner.close_broken())
-            self._owner.enter(MOVING)
-            self._send()
+            self._arrive(result.side)
         elif isinstance(result, Refused):
             self._owner.say_last(words.refusal(self._target, result.verdict))
         else:
@@ -89,11 +88,23 @@ class Exchange:
 
     # There
 
+    def _arrive(self, side: Side) -> None:
+        self._far, self._there, self._used = side, self._target, False
+        self._far.owned_by(lambda error: self._owner.close_broken())
+        self._go()
+
+    def _go(self) -> None:
+        self._owner.enter(MOVING)
+        self._send()
+
+    def _request_head(self) -> bytes:
+        return request_head(self._request, self._target, self._path)
+
     def _send(self) -> None:
         assert self._far
         request = self._request
         chunks = Chunks() if request.chunked else None
-        head = request_head(request, self._target, self._path)
+        head = self._request_head()
         self._count(sent=len(head))
         self._out = Pump(
             self._near, self._far, self._parts, self._on_sent, first=head, length=None if chunks else request.length, chunks=chunks,
@@ -145,12 +156,16 @@ class Exchange:
                 self._fail("sent a head that is too long")
             return
         try:
-            response = parse_response(bytes(early[:end]), self._parts.limits.fields)
+            response = self._taken(parse_response(bytes(early[:end]), self._parts.limits.fields))
         except Malformed as problem:
             self._fail(f"sent an answer that was not understood: {problem}")
             return
         del early[: end + 4]
         self._pass_on(response)
+
+    def _taken(self, response: Response) -> Response:
+        """What of it goes on."""
+        return response
 
     def _pass_on(self, response: Response) -> None:
         assert self._far
@@ -185,11 +200,13 @@ class Exchange:
         self._begun = True
         head = response_head(response, keep=self._keep_near, bare=bare)
         self._count(received=len(head))
-        self._back = Pump(
-            self._far, self._near, self._parts, self._on_passed, first=head,
-            length=0 if bodiless else None if chunked else response.length, chunks=Chunks(bare=bare) if chunked else None,
-        )  # fmt: skip
+        length, chunks = (0, None) if bodiless else self._body(response, chunked=chunked, bare=bare)
+        self._back = Pump(self._far, self._near, self._parts, self._on_passed, first=head, length=length, chunks=chunks)
         self._back.run()
+
+    def _body(self, response: Response, *, chunked: bool, bare: bool) -> tuple[int | None, Chunks | None]:
+        """Its length, if that is known, and who frames it anew."""
+        return None if chunked else response.length, Chunks(bare=bare) if chunked else None
 
     def _on_passed(self, pump: Pump, outcome: str) -> None:
         if self._trace:
@@ -253,5 +270,5 @@ class Exchange:
         if self._route and not self._route.over:
             if now - self._progress > limits.dial_seconds + limits.resolve_seconds:
                 self._route.give_up()
-        elif now - max(self._progress, *(pump.progress for pump in (self._out, self._back) if pump)) > idle:
+        elif now - max([self._progress, *(pump.progress for pump in (self._out, self._back) if pump)]) > idle:
             self._fail("said nothing for too long")

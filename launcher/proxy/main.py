@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from typing import NoReturn
 
     from agent_sandbox.launcher.network.policy import Rules
+    from agent_sandbox.launcher.proxy.credential import Credential
     from agent_sandbox.launcher.proxy.orders import Orders
     from agent_sandbox.launcher.proxy.parts import Upstream
 
@@ -44,6 +45,7 @@ def run(packed: bytes, listener: int, guard: int, told: int = -1) -> NoReturn:
 
 def _run(orders: Orders, listener: int, guard: int, told: int) -> int:
     syscalls.prctl(syscalls.PR_SET_PDEATHSIG, signal.SIGTERM)
+    syscalls.prctl(syscalls.PR_SET_DUMPABLE, 0)  # no process of the same user looks into our memory, and no core file holds it
     os.setsid()
     listener, told = be_alone(listener, told)
     wake = listen_to_signals()
@@ -58,7 +60,10 @@ def serve(orders: Orders, listener: int, told: int, wake: int) -> None:
     rules = rules_of(orders)
     judge, journal = Decider(rules), Journal(Audit(orders.log), orders.session)
     try:
-        server = Server(listener, judge, journal.note, limits_of(orders), upstream=upstream_of(orders), told=told, page=journal.page)
+        server = Server(
+            listener, judge, journal.note, limits_of(orders), upstream=upstream_of(orders), told=told, page=journal.page,
+            credentials=credentials_of(orders), roots=orders.roots,
+        )  # fmt: skip
         server.run(wake)
     finally:
         journal.close()
@@ -95,6 +100,14 @@ def rules_of(orders: Orders) -> Rules:
 def limits_of(orders: Orders) -> Limits:
     limits = Limits(total_bytes=orders.total_bytes, rate=orders.rate)
     return Limits(**{**limits.__dict__, "connections": min(limits.connections, orders.connections or limits.connections)})
+
+
+def credentials_of(orders: Orders) -> list[Credential]:
+    if not orders.credentials:
+        return []
+    from agent_sandbox.launcher.proxy.credential import credential_of
+
+    return [credential_of(one) for one in orders.credentials]
 
 
 def upstream_of(orders: Orders) -> Upstream | None:

@@ -9,6 +9,8 @@ from agent_sandbox.launcher.audit import Log
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from agent_sandbox.launcher.proxy.credential import Wired
+
     Said = tuple[str, int, str, str]  # key, rank, entry, origin
 
 
@@ -26,6 +28,8 @@ class Orders:
     total_bytes: int | None
     rate: int | None
     log: Log
+    credentials: tuple[Wired, ...] = ()
+    roots: str = ""
 
 
 def pack(orders: Orders) -> bytes:

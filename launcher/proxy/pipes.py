@@ -1,44 +1,62 @@
-"""Pipes that the kernel moves bytes through, lent while something is on its way: an idle connection holds none."""
+"""Pipes that the kernel moves bytes through, lent while something is on its way: an idle connection holds none.
+
+What a pipe holds is what one call moves, and a call costs nearly the same for little and for much: a few are as big as they may be, and
+those are lent first. All of them together take a third of what a user may have in pipes.
+"""
 
 from __future__ import annotations
 
 import fcntl
 import os
 
-BIG, BIGS, SMALL = 512 << 10, 16, 128 << 10  # all of them are a quarter of what a user may have in pipes
+BIG, BIGS, SMALL = 1 << 20, 16, 128 << 10
+
+Pipe = tuple[int, int]  # out, into
 
 
 class Pipes:
     def __init__(self, most: int) -> None:
-        self._most, self._made = most, 0
-        self._free: list[tuple[int, int]] = []
+        self._most = most
+        self._big: set[Pipe] = set()
+        self._small: set[Pipe] = set()
+        self._free_big: list[Pipe] = []
+        self._free_small: list[Pipe] = []
 
-    def take(self) -> tuple[int, int] | None:
-        """(out, into), empty; None = all are lent."""
-        if self._free:
-            return self._free.pop()
-        if self._made >= self._most:
+    def take(self) -> Pipe | None:
+        """An empty one; None = all are lent."""
+        if self._free_big:
+            return self._free_big.pop()
+        if len(self._big) < BIGS:
+            return self._make(BIG, self._big)
+        if self._free_small:
+            return self._free_small.pop()
+        return self._make(SMALL, self._small)
+
+    def _make(self, size: int, known: set[Pipe]) -> Pipe | None:
+        if len(self._big) + len(self._small) >= self._most:
             return None
         try:
             pipe = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         except OSError:
             return None
-        self._made += 1
+        known.add(pipe)
         try:
-            fcntl.fcntl(pipe[1], fcntl.F_SETPIPE_SZ, BIG if self._made <= BIGS else SMALL)
+            fcntl.fcntl(pipe[1], fcntl.F_SETPIPE_SZ, size)
         except OSError:  # the user's share of pipe memory is used up: the usual size does
             pass
         return pipe
 
-    def give(self, pipe: tuple[int, int], *, empty: bool) -> None:
+    def give(self, pipe: Pipe, *, empty: bool) -> None:
         """One that is not empty holds somebody's bytes: nobody else may get them."""
         if empty:
-            self._free.append(pipe)
+            (self._free_big if pipe in self._big else self._free_small).append(pipe)
         else:
-            self._made -= 1
+            self._big.discard(pipe)
+            self._small.discard(pipe)
             os.close(pipe[0])
             os.close(pipe[1])
 
     def close(self) -> None:
-        while self._free:
-            self.give(self._free.pop(), empty=False)
+        for free in (self._free_big, self._free_small):
+            while free:
+                self.give(free.pop(), empty=False)

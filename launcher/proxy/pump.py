@@ -23,7 +23,6 @@ DONE, CUT, SOURCE_LOST, SINK_LOST, SPENT = "done", "cut", "source lost", "sink l
 FLAGS = os.SPLICE_F_NONBLOCK | os.SPLICE_F_MOVE
 MOST = 1 << 20
 MUCH = 32 << 10  # at a time: it flows
-TURNS = 8  # then the others have theirs
 
 
 class Pump:
@@ -39,17 +38,50 @@ class Pump:
         self._pipe: tuple[int, int] | None = None
         self._piped = self._last = 0
         self._source_ended = self.over = False
+        self._free = length is None and chunks is None and source.plain and sink.plain and not parts.budget.limited
+        self._light = False  # a few bytes now and then: holds nothing, and waits for its source alone
         self.moved = 0
         self.progress = time.monotonic()
+        if first and source.early and not chunks:
+            self._join()
+
+    def _join(self) -> None:
+        """What has come already goes out with the first bytes."""
+        room = self._parts.budget.room(self.progress)
+        piece = bytes(self.source.early[: room if self._left is None else min(room, self._left)])
+        del self.source.early[: len(piece)]
+        self._text += piece
+        self._count(len(piece))
 
     def run(self) -> None:
-        for _ in range(TURNS):
-            if self.over or not self._flush() or self._ends() or not self._fill():
-                return
-            if self._last < MUCH:  # there is no more now, most likely: the poller says so at less cost than another try
-                break
+        """One piece, and the others have their turn: what comes meanwhile makes the next one bigger, which costs less than many small ones."""
+        if self._light:
+            self._pass_few()
+        elif not self.over and self._flush() and not self._ends() and self._fill():
+            self._finish_turn()
+
+    def _finish_turn(self) -> None:
         if self._flush() and not self._ends():
             self._wait_for_source()
+
+    def _pass_few(self) -> None:
+        """The same by the shortest way: requests and answers of a kept connection come by the thousand."""
+        try:
+            piece = os.read(self.source.fd, PIECE)
+        except BlockingIOError:
+            return
+        except OSError:
+            self._end(SOURCE_LOST)
+            return
+        self.progress = time.monotonic()
+        self._count(size := len(piece))
+        try:
+            sent = os.write(self.sink.fd, piece)
+        except OSError:
+            sent = 0  # if it is not for a moment, the next try says so
+        if sent < size or not size or size >= MUCH:
+            self._light, self._text, self._source_ended = False, piece[sent:], not size
+            self._finish_turn()
 
     def _ends(self) -> bool:
         """All has been moved, or no more comes."""
@@ -63,7 +95,7 @@ class Pump:
         """True = nothing is held."""
         try:
             while self._text:
-                self._text = self._text[os.write(self.sink.fd, self._text) :]
+                self._text = self._text[self.sink.write(self._text) :]
             while self._piped and self._pipe:
                 self._piped -= os.splice(self._pipe[0], self.sink.fd, self._piped, flags=FLAGS)
         except BlockingIOError:
@@ -103,7 +135,7 @@ class Pump:
             del self.source.early[: len(piece)]
             self._hold(piece)
         elif self._chunks or self._last < MUCH or not self._has_pipe():  # for a few bytes a copy is cheaper
-            piece = os.read(self.source.fd, min(room, PIECE))
+            piece = self.source.read(min(room, PIECE))
             self._source_ended = not piece
             self._hold(piece)
         else:
@@ -131,7 +163,7 @@ class Pump:
             self._left -= count
 
     def _has_pipe(self) -> bool:
-        if self._pipe is None:
+        if self._pipe is None and self.source.plain and self.sink.plain:
             self._pipe = self._parts.pipes.take()
         return self._pipe is not None
 
@@ -139,7 +171,8 @@ class Pump:
         self._give_pipe()
         self.sink.on_write(None)
         self.source.on_read(self.run)
-        if self.source.early:  # nothing will tell that these are there
+        self._light = self._free and self._last < MUCH and not self.source.ready
+        if self.source.ready:  # nothing will tell that it is there
             self._parts.timers.after(0, self.run)
 
     def _pause(self) -> None:
@@ -166,7 +199,7 @@ class Pump:
         """Nothing more is moved, and nobody is told."""
         if self.over:
             return
-        self.over = True
+        self.over, self._light = True, False
         self._give_pipe()
         self.source.on_read(None)
         self.sink.on_write(None)

@@ -20,8 +20,9 @@ from agent_sandbox.launcher.proxy.parts import gather
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
+    from agent_sandbox.launcher.proxy.credential import Credential
     from agent_sandbox.launcher.proxy.judge import Judge
     from agent_sandbox.launcher.proxy.parts import Upstream
 
@@ -35,14 +36,14 @@ class Server:
     def __init__(
         self, listener: int, judge: Judge, note: Callable[[Entry], None], limits: Limits, *,
         upstream: Upstream | None = None, told: int = -1, page: Callable[[], str] | None = None,
-        look_up: Callable[[str], tuple[str, ...]] | None = None,
+        look_up: Callable[[str], tuple[str, ...]] | None = None, credentials: Sequence[Credential] = (), roots: str = "",
     ) -> None:  # fmt: skip
         """`told` says who may come, where others than the jail could reach the listener."""
         self._limits = fitted(limits, raise_descriptors())
         self._listener = socket(fileno=listener)
         self._listener.setblocking(False)
         self._note = note
-        self._parts = gather(judge, self._limits, self._on_note, upstream, look_up, page)
+        self._parts = gather(judge, self._limits, self._on_note, upstream, look_up, page, credentials, roots, self._listener.getsockname()[:2])
         self._admission = Admission(told, self._parts.poller, self._take) if told >= 0 else None
         self._clients: set[Client] = set()
         self._waiting: dict[str, dict[Client, None]] = {HEARING: {}, CLOSING: {}, BUSY: {}}  # who has no connection yet or any more, longest first

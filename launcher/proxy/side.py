@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from _socket import IPPROTO_TCP, SHUT_WR, SO_LINGER, SOL_SOCKET, TCP_NODELAY
+from _socket import IPPROTO_TCP, SHUT_WR, SO_LINGER, SOL_SOCKET, TCP_CONGESTION, TCP_NODELAY
 
 from agent_sandbox.launcher.poller import ENDED, NOTHING, READ, WRITE
 
@@ -24,6 +24,7 @@ class Side:
     def __init__(self, sock: socket, poller: Poller, failed: Callable[[Exception], None]) -> None:
         self._sock, self._poller, self._failed = sock, poller, failed
         self.fd = sock.fileno()
+        self.plain = True  # the kernel can move what is said here by itself
         self.early = bytearray()
         self._reader: Wait | None = None
         self._writer: Wait | None = None
@@ -44,6 +45,13 @@ class Side:
         if call != self._writer:
             self._writer = call
             self._settle()
+
+    def stays_here(self) -> None:
+        """It leads to another process of this machine: no network is there to be spared by sending more slowly than one could."""
+        try:
+            self._sock.setsockopt(IPPROTO_TCP, TCP_CONGESTION, b"reno")
+        except OSError:
+            pass
 
     def on_lost(self, call: Wait | None) -> None:
         """Called when the connection breaks while nobody reads or writes."""
@@ -79,6 +87,8 @@ class Side:
         try:
             if events & (READ | ENDED) and reader:
                 reader()
+                if events == READ:  # as nearly always
+                    return
             if events & (WRITE | ENDED) and self._writer and not self.closed:
                 self._writer()
             if not (reader or writer or self.closed):
@@ -96,9 +106,27 @@ class Side:
 
     def read_early(self, most: int = PIECE) -> bool:
         """Take what there is; False = it ended. BlockingIOError = nothing is there yet."""
-        piece = os.read(self.fd, most)
+        piece = self.read(most)
         self.early += piece
         return bool(piece)
+
+    def read(self, most: int = PIECE) -> bytes:
+        return os.read(self.fd, most)
+
+    def write(self, text: bytes) -> int:
+        return os.write(self.fd, text)
+
+    @property
+    def ready(self) -> bool:
+        """There is something to read that the kernel does not know of."""
+        return bool(self.early)
+
+    def give_away(self) -> tuple[socket, bytes]:
+        """The socket, and what was read of it too early: nothing of them is ours any more."""
+        self.closed = True
+        self._reader = self._writer = self._lost = None
+        self._poller.drop(self.fd)
+        return self._sock, bytes(self.early)
 
     def shut(self) -> None:
         """Nothing more is written."""

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 
 class Trace:
-    def __init__(self, protocol: str, target: Target, note: Callable[[Entry], None]) -> None:
-        self._protocol, self._target, self._note = protocol, target, note
+    def __init__(self, protocol: str, target: Target, note: Callable[[Entry], None], inject: str = "") -> None:
+        self._protocol, self._target, self._note, self._inject = protocol, target, note, inject
         self._began = time.monotonic()
         self._result: Reached | Refused | Failed = Failed(why="the client went away")
         self.sent = self.received = 0
@@ -35,5 +35,5 @@ class Trace:
             protocol=self._protocol, host=self._target.host, port=self._target.port, verdict=kind,
             address="" if isinstance(result, Failed) else result.address, rule=verdict.rule if verdict else "",
             origin=verdict.origin if verdict else "", why=verdict.why if verdict else getattr(result, "why", ""),
-            sent=self.sent, received=self.received, seconds=round(time.monotonic() - self._began, 4),
+            sent=self.sent, received=self.received, seconds=round(time.monotonic() - self._began, 4), inject=self._inject,
         ))  # fmt: skip

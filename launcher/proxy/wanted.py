@@ -31,7 +31,7 @@ def plain_target(request: Request) -> tuple[Target, bytes]:
     host = one_value(request.fields, b"host")
     if host is None and request.minor == 1:
         raise Malformed("the field Host is missing")
-    if host is not None and parse_authority(host.decode("latin-1"), default_port=80) != target:
+    if host is not None and host != rest[:cut] and parse_authority(host.decode("latin-1"), default_port=80) != target:
         raise Malformed("the field Host is not the destination")
     path = rest[cut:]
     if not path and request.method == b"OPTIONS":

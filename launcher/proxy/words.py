@@ -7,7 +7,9 @@ if TYPE_CHECKING:
     from agent_sandbox.launcher.proxy.judge import Verdict
     from agent_sandbox.launcher.proxy.target import Target
 
-REASONS = {400: "Bad Request", 431: "Request Header Fields Too Large", 502: "Bad Gateway", 503: "Service Unavailable", 504: "Gateway Timeout"}
+REASONS = {
+    200: "OK", 400: "Bad Request", 431: "Request Header Fields Too Large", 502: "Bad Gateway", 503: "Service Unavailable", 504: "Gateway Timeout",
+}  # fmt: skip
 ESTABLISHED = b"HTTP/1.1 200 Connection established\r\n\r\n"
 
 
@@ -28,8 +30,12 @@ def trouble(status: int, problem: str) -> bytes:
     return answer(status, REASONS[status], [f"agent-sandbox: {problem}"])
 
 
+def page(text: str) -> bytes:
+    return answer(200, REASONS[200], text.splitlines())
+
+
 def answer(status: int, reason: str, lines: list[str]) -> bytes:
-    body = ("\n".join(_plain(line) for line in lines) + "\n").encode()
+    body = "".join(_plain(line) + "\n" for line in lines).encode()
     head = (
         f"HTTP/1.1 {status} {_plain(reason)[:200]}\r\nContent-Type: text/plain; charset=utf-8\r\n"
         f"Content-Length: {len(body)}\r\nCache-Control: no-store\r\nConnection: close\r\nProxy-Connection: close\r\n\r\n"

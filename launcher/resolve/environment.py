@@ -20,11 +20,12 @@ TOOLS = "bin"  # in the jail's own place
 def resolve_environment(settings: Settings, host: Host, rooms: Rooms) -> Environment:
     blocked = Names(settings.names("environment.block"))
     kept = Names(settings.names("environment.keep")) if settings.text("environment.mode") == "minimal" else None
+    injected = injected_variables(settings)
     values: dict[str, str] = {}
     removed: list[tuple[str, str]] = []
     changed: list[tuple[str, str]] = []
     for name, value in host.environment.items():
-        rule = _why_removed(name, value, settings, blocked, kept)
+        rule = injected.get(name) or _why_removed(name, value, settings, blocked, kept)
         if rule:
             removed.append((name, rule))
             continue
@@ -35,6 +36,17 @@ def resolve_environment(settings: Settings, host: Host, rooms: Rooms) -> Environ
     return Environment(
         values={**values, **ours}, removed=tuple(removed), changed=tuple(changed), renamed=tuple(ours),
     )  # fmt: skip
+
+
+def injected_variables(settings: Settings) -> dict[str, str]:
+    """Those that hold a credential which the proxy adds: no rank lets them through, whatever the network."""
+    entries = settings.entries("network.inject")
+    if not entries:
+        return {}
+    from agent_sandbox.config.inject import read
+
+    found = [read(entry.value) for entry in entries]
+    return {one.place: f"network.inject {one.name}" for one in found if one.source == "env"}
 
 
 def _why_removed(name: str, value: str, settings: Settings, blocked: Names, kept: Names | None) -> str:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from agent_sandbox.launcher.seccomp.rules import Match, Rule
 
 ASK = "ask"  # instead of an error's name: the supervisor answers
+PRETEND = "pretend"  # likewise: nothing is done, and the call succeeds
 USER_NOTIF = 0x7FC0_0000  # SECCOMP_RET_USER_NOTIF
 JUMP, AND = 0x05, 0x54  # more BPF operations
 ARGUMENTS_AT, ARGUMENT = 16, 8  # of struct seccomp_data; the lower half comes first on both machines
@@ -70,7 +71,7 @@ def _compare(match: Match, miss: int) -> bytes:
 
 def answer_of(error: str) -> int:
     """What the program returns: SECCOMP_RET_…"""
-    return USER_NOTIF if error == ASK else ERRNO | int(getattr(errno, error))
+    return {ASK: USER_NOTIF, PRETEND: ERRNO}.get(error) or ERRNO | int(getattr(errno, error))
 
 
 def _length(code: bytes) -> int:

@@ -21,7 +21,7 @@ user's to other processors (the C library pins new threads by their number, whic
 
 from __future__ import annotations
 
-from agent_sandbox.launcher.seccomp.assemble import ASK, assemble
+from agent_sandbox.launcher.seccomp.assemble import ASK, PRETEND, assemble
 from agent_sandbox.launcher.seccomp.numbers import read_numbers
 from agent_sandbox.launcher.seccomp.rules import (
     AF_INET,
@@ -61,6 +61,7 @@ CHANGING_REQUESTS = (
 )  # fmt: skip
 OWNER_REQUESTS = (0x8901, 0x8902, 0x8903, 0x8904, 0x8905, 0x8906, 0x8907, 0x89E0)  # FIOSETOWN … SIOCGSTAMPNS, SIOCUNIXFILE
 TIOCGPTPEER = 0x5441
+PR_SET_DUMPABLE = 4
 
 OF_THE_READY_FILTER = tuple(
     rule
@@ -175,6 +176,13 @@ SUPERVISED = (
         reason="Landlock does not guard modes, owners, times and attributes of files",
     ),
     Rule(calls=("inotify_add_watch",), error=ASK, reason="Landlock lets every path be watched"),
+    Rule(
+        calls=("prctl",),
+        error=PRETEND,
+        matches=(is_among(0, PR_SET_DUMPABLE), is_among(1, 0)),
+        when="the option is PR_SET_DUMPABLE and the value 0",
+        reason="the supervisor could serve such a process no more; outside the jail its memory is the user's own, inside it is the jail's",
+    ),
     Rule(
         calls=("ioctl",),
         error=ASK,

@@ -35,6 +35,7 @@ RULES = {
     "strictest": "a lower rank may equal or harden",
     "narrow": "each rank may only narrow what a higher one allows",
     "vetoed": "entries add up, less what a higher rank denies",
+    "added": "entries add up, and of one name the higher rank's stays",
     "least": "the smallest number counts",
     "admin": "only an admin may set it",
     "last": "a preference: the lower rank wins unless it is locked",

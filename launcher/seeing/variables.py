@@ -8,6 +8,7 @@ from agent_sandbox.launcher.own import USUAL
 from agent_sandbox.launcher.policy import Rooms
 from agent_sandbox.launcher.probe import printable
 from agent_sandbox.launcher.resolve.environment import Names, resolve_environment
+from agent_sandbox.launcher.resolve.network import resolve_network
 from agent_sandbox.launcher.seeing.answer import Answer
 
 TYPE_CHECKING = False
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
 OURS = "agent-sandbox"
 CA_BUNDLE = "network.ca_bundle"
+INJECT = "network.inject"
 
 
 def explain_variable(name: str, case: Case) -> Answer:
@@ -28,6 +30,8 @@ def explain_variable(name: str, case: Case) -> Answer:
     verdict, rule = "kept", "nothing removes it"
     if name not in case.settings.table("environment.set") and _is_of_the_bundle(name, case):
         verdict, rule = "set", CA_BUNDLE
+    elif name not in case.settings.table("environment.set") and _is_of_a_credential(name, case):
+        verdict, rule = "set", INJECT
     elif name in found.renamed:
         verdict, rule = "set", "environment.set" if name in case.settings.table("environment.set") else OURS
     elif name in dict(found.removed):
@@ -48,6 +52,15 @@ def _is_of_the_bundle(name: str, case: Case) -> bool:
     return name in VARIABLES
 
 
+def _is_of_a_credential(name: str, case: Case) -> bool:
+    """One that leads to a base URL of the proxy, where there is a proxy."""
+    if not case.settings.entries(INJECT) or resolve_network(case.settings).mode != "proxied":
+        return False
+    from agent_sandbox.launcher.proxy.inject import asked, variables
+
+    return name in variables(asked(case.settings), 0, case.settings)
+
+
 def _allowing(name: str, case: Case) -> list[str]:
     """Where the entries stand that let it through."""
     entries = [entry for entry in case.settings.entries("environment.allow") if Names([entry.value]).match(name)]
@@ -63,4 +76,4 @@ def _origin(name: str, rule: str, case: Case) -> str:
     if key == "environment.set":
         entries = case.settings.entries(key)
         return ", ".join(entry.origin() for entry in entries if entry.value.startswith(f"{name}="))
-    return case.settings.origin(key) if key in ("environment.mode", "environment.strip_passwords", CA_BUNDLE) else "default"
+    return case.settings.origin(key) if key in ("environment.mode", "environment.strip_passwords", CA_BUNDLE, INJECT) else "default"

@@ -43,7 +43,7 @@ def test_the_first_command_gives_a_working_landlock_jail_and_says_so(user: Perso
     assert (done.returncode, done.stdout) == (5, "no bwrap\nmade\n"), done.stderr
     first, line, *refused = done.stderr.splitlines()
     assert "first use of this clone" in first
-    assert line.startswith(f"agent-sandbox: landlock · project {project} · home tmpwrite · network isolated")
+    assert line.startswith(f"agent-sandbox: landlock · project {project} · home tmpwrite · network proxied (filtered is not available")
     assert "not enforced: pids, ipc, users" in line
     assert [one.partition(": ")[2].rpartition(": ")[2] for one in refused].count("Permission denied") == 2
     assert key.read_text() == "hunter2\n"

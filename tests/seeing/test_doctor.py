@@ -208,7 +208,7 @@ def test_clamps_are_listed(jail: Jail) -> None:
     assert "command line: filesystem.home" in told.out
 
 
-@pytest.mark.parametrize(("line", "ready"), [("[slurm]\nlog_level = 'info'", True), ("[network]\ninject = [{host='x'}]", False)])
+@pytest.mark.parametrize(("line", "ready"), [("[slurm]\nlog_level = 'info'", True), ("[modules]\nload = ['gcc']", False)])
 def test_a_key_that_waits_for_a_later_part_is_named(jail: Jail, line: str, ready: bool) -> None:
     need_root()
     config = jail.configure(line + "\n")

@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 from agent_sandbox.chaperon.envelope import read_data
+from agent_sandbox.launcher.own import PORT
+from agent_sandbox.launcher.proxy.variables import variables_for
 from tests.escapes.backends import BACKENDS
 from tests.machines import users
 from tests.machines.jail import Jail
@@ -100,7 +102,7 @@ def test_export_gives_what_sbatch_gives(envelopes: Envelopes, export: str | None
     if export in ("ALL,AA=9", "AA=9,ALL"):
         theirs = {name: value for name, value in theirs.items() if name in environment or name.startswith(("SLURM", "ENV", "HOST"))}
         theirs.pop("SLURM_GET_USER_ENV")
-    own = {"AGENT_SANDBOX": "1", "TMPDIR": "/tmp", "PWD": str(envelopes.jail.project)}
+    own = {"AGENT_SANDBOX": "1", "TMPDIR": "/tmp", "PWD": str(envelopes.jail.project), **variables_for(PORT, {}, "/run/agent-sandbox/node.cjs")}
     assert {name: ours.pop(name, None) for name in own} == own
     differ = {name: (ours.get(name), theirs.get(name)) for name in ours.keys() | theirs.keys() if ours.get(name) != theirs.get(name)}
     assert differ.keys() <= OTHERWISE | own.keys(), differ

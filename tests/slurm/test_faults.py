@@ -21,7 +21,7 @@ from tests.slurm.chaperons import alive
 from tests.slurm.submitting import Session, session
 
 ENDED, LOST = "the chaperon of this session has ended", "the chaperon ended before it answered"
-AT_ONCE = 20  # seconds: for what takes no time on a machine that is not busy
+AT_ONCE = 60  # seconds: for what takes no time on a machine that is not busy
 
 
 @pytest.fixture
@@ -73,7 +73,7 @@ def test_a_stub_killed_at_any_step_loses_no_job_and_leaves_nothing(running: Sess
     assert running.recorded() == running.queued(name)
     assert 1 < len(running.queued(name)) < len(outcomes)  # some died before they asked, some after
     assert number(running.call("sbatch", *submission(name)).stdout) in running.queued(name)
-    wait_for(lambda: running.files() == files, "closed lines", 90)
+    wait_for(lambda: running.files() <= files, "closed lines", 90)
 
 
 def test_when_the_chaperon_is_killed_stubs_say_so_at_once_and_nothing_acknowledged_is_lost(
@@ -195,6 +195,17 @@ def test_a_disk_that_is_full_after_the_submission_loses_no_job(
         assert running.recorded() == [acknowledged]
 
 
+def test_a_stub_whose_line_was_removed_before_it_was_opened_says_so(running: Session, name: str) -> None:
+    first = number(running.call("sbatch", *submission(name)).stdout)
+    os.kill(running.pid, signal.SIGSTOP)
+    stub = running.start("sbatch", *submission(name))
+    wait_for(lambda: len(running.left()) == 2, "a stub that waits")
+    shutil.rmtree(running.fifos)
+    os.kill(running.pid, signal.SIGCONT)
+    assert ENDED in stub.communicate(timeout=AT_ONCE)[1]
+    assert running.recorded() == running.queued(name) == [first]
+
+
 def test_without_the_directory_stubs_say_so_and_those_inside_are_answered(running: Session, name: str) -> None:
     first = number(running.call("sbatch", *submission(name)).stdout)
     stubs = [running.start("sbatch", *submission(name)) for _ in range(5)]
@@ -221,4 +232,4 @@ def test_500_stubs_at_once_are_all_submitted_in_bounded_memory(running: Session,
     assert running.recorded() == running.queued(name) == acknowledged
     assert running.memory() - before < 64_000
     running.settle()
-    wait_for(lambda: running.files() == files, "closed lines", 90)
+    wait_for(lambda: running.files() <= files, "closed lines", 90)

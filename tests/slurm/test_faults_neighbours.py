@@ -85,7 +85,7 @@ def test_others_are_served_beside(running: Session, name: str, how: str, count: 
         assert running.memory() < 100_000
     assert running.recorded() == running.queued(name) == taken
     running.settle()
-    wait_for(lambda: running.files() == files, "closed lines", 90)
+    wait_for(lambda: running.files() <= files, "closed lines", 90)
 
 
 def test_all_of_them_at_once(running: Session, name: str) -> None:

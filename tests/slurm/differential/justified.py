@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from agent_sandbox.launcher.own import PORT
+from agent_sandbox.launcher.proxy.variables import variables_for
 from tests.slurm.differential.compare import Difference
 
 SAID = r"(\w+: error: .* \((command line|line \d+ of the script)\): .+\n)+"  # by us: what was refused, where it stood, by which rule
@@ -99,6 +101,7 @@ SCRIPTS = (
     Justified(reason="the directory is entered inside, where Slurm's own number means files", where=r"job\.(ExitCode|Reason)",
               direct="0:53|JobLaunchFailure", jailed="125:0|NonZeroExitCode", cases="chdir-missing"),
     Justified(reason="a jail says that it is one", where=r"env\.AGENT_SANDBOX", direct="-", jailed="1"),
+    Justified(reason="programs are led to the proxy of the job's jail", where=rf"env\.({'|'.join(variables_for(PORT, {}, 'node.cjs'))})", direct="-"),
     Justified(reason="the stubs are first on PATH, the jail's own tools last", where=r"env\.PATH",
               jailed=r"/run/agent-sandbox/stubs:.*:/run/agent-sandbox/bin"),
     Justified(reason="Slurm's configuration is out of reach", where=r"env\.SLURM_CONF", jailed="-"),

@@ -93,7 +93,11 @@ def values(key: Key) -> st.SearchStrategy[object]:
     if key.kind == "table":
         return st.dictionaries(st.sampled_from(("A_KEY", "B_KEY", "C")), st.sampled_from(("1", "2")), max_size=2)
     if key.kind == "tables":
-        return st.lists(st.fixed_dictionaries({"host": st.sampled_from(("h", "i"))}), max_size=2)
+        entry = st.fixed_dictionaries({
+            "name": st.sampled_from(("a", "b", "c")), "host": st.sampled_from(("h.test", "i.test:8443")), "header": st.just("x-api-key: {secret}"),
+            "env": st.just("KEY"),
+        })  # fmt: skip
+        return st.lists(entry, max_size=2, unique_by=lambda table: table["name"])
     return st.lists(st.sampled_from(_entries(key)), max_size=3, unique=True)
 
 

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import PurePosixPath
 from typing import Any
 
+from agent_sandbox.config import inject
 from agent_sandbox.config.keys import KEYS, Key
 from agent_sandbox.config.settings import Settings
 from tests.unit.config.cases import Case, shipped
@@ -45,12 +46,10 @@ def held(settings: Settings, key: Key) -> Held:
     """The effective value by the public accessors; None for an unset narrow list."""
     if key.rule == "narrow" and not settings.is_set(key.name):
         return None
-    if key.kind == "table":
+    if key.kind in ("table", "tables"):
         return settings.table(key.name)
     if key.kind in ("names", "variables", "paths", "within", "hosts", "openings"):
         return set(settings.names(key.name))
-    if key.kind == "tables":
-        return settings.tables(key.name)
     if key.kind == "flag":
         return settings.flag(key.name)
     if key.kind in ("text", "choice", "upstream"):
@@ -109,6 +108,16 @@ def table_law(key: Key, said: list[Held], settings: Settings, denied: set[str]) 
     return bool(free.items() <= held(settings, key).items())
 
 
+def added_law(key: Key, said: list[Held], settings: Settings, case: Case) -> bool:
+    """What the admin's files say of a name, stays as said; and only the admin and the person have a word."""
+    person = [layer[key.name] for layer in (*case.person, case.command_line) if key.name in layer]
+    default = [case.defaults[key.name]] if key.name in case.defaults else []
+    wanted: Held = {}
+    for layer in (*default, *([] if key.name in case.locked else person), *said):  # the last one wins
+        wanted.update({table["name"]: table for table in layer})
+    return {name: inject.as_table(f"{name}={text}") for name, text in held(settings, key).items()} == wanted
+
+
 def admin_law(key: Key, said: list[Held], settings: Settings, case: Case) -> bool:
     default = case.defaults.get(key.name)
     if key.kind == "text":
@@ -129,7 +138,7 @@ def last_law(key: Key, said: list[Held], settings: Settings, case: Case) -> bool
 
 ADMIN_LAW: dict[str, Callable[[Key, list[Held], Settings, Case], bool]] = {
     "union": union_law, "strictest": strictest_law, "narrow": narrow_law, "vetoed": vetoed_law, "least": least_law,
-    "admin": admin_law, "last": last_law,
+    "admin": admin_law, "last": last_law, "added": added_law,
 }  # fmt: skip
 
 
@@ -148,8 +157,6 @@ def holds_as_locked(key: Key, settings: Settings, case: Case) -> bool:
 def same(key: Key, words: list[Held], value: Held) -> bool:
     if key.kind in ("names", "hosts"):
         return bool(value == {entry for entries in words for entry in entries})
-    if key.kind == "tables":
-        return bool(value == tuple(words[-1]))
     return bool(value == (amount(words[-1]) if key.kind in ("number", "size", "duration") else words[-1]))
 
 
@@ -161,7 +168,7 @@ def more_entries(key: Key, mine: Held, theirs: Held) -> bool:
 
 
 def fewer_entries(key: Key, mine: Held, theirs: Held) -> bool:
-    return bool(mine.items() <= theirs.items()) if key.kind == "table" else set(mine) <= set(theirs)
+    return bool(mine.items() <= theirs.items()) if key.kind in ("table", "tables") else set(mine) <= set(theirs)
 
 
 def stricter(key: Key, mine: Held, theirs: Held) -> bool:
@@ -194,7 +201,7 @@ def is_same(key: Key, mine: Held, theirs: Held) -> bool:
 
 NOT_WIDER: dict[str, Callable[[Key, Held, Held], bool]] = {
     "union": more_entries, "strictest": stricter, "narrow": spans_no_more, "vetoed": fewer_entries, "least": less,
-    "admin": denies_as_much, "last": is_same,
+    "admin": denies_as_much, "last": is_same, "added": fewer_entries,
 }  # fmt: skip
 
 

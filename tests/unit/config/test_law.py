@@ -114,6 +114,9 @@ BROKEN: dict[str, tuple[str, dict[str, object]]] = {
     "vetoed: the repository may speak": ("vetoed", {"ranks": rules.ALL}),
     "least: the lower rank wins": ("least", {"bound": rules.keep_value}),
     "least: the larger wins": ("least", {"bound": larger_wins}),
+    "added: a lower rank's entry replaces": ("added", {"join": later_wins}),
+    "added: the lower rank's list replaces": ("added", {"join": rules.take_said}),
+    "added: the repository may speak": ("added", {"ranks": rules.ALL}),
     "admin: everybody may speak": ("admin", {"ranks": rules.ALL}),
     "last: the repository may speak": ("last", {"ranks": rules.ALL}),
     "last: the higher rank wins": ("last", {"join": keep_held}),
@@ -124,7 +127,7 @@ BROKEN: dict[str, tuple[str, dict[str, object]]] = {
 def test_the_law_goes_red_when_a_rule_is_broken(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     rule, changes = BROKEN[name]
     monkeypatch.setitem(RULES, rule, replace(RULES[rule], **changes))
-    see_the_law_broken(("environment.set",) if changes.get("join") is later_wins else keys_of(rule))
+    see_the_law_broken(("environment.set",) if name == "vetoed: a lower rank's entry replaces" else keys_of(rule))
 
 
 @pytest.mark.parametrize(

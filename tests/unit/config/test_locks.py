@@ -108,8 +108,6 @@ def test_a_clamp_is_one_line_that_no_terminal_acts_on() -> None:
     ("said", "asks"),
     [
         ({"network.block": ["a"]}, False),
-        ({"network.inject": [{"host": "h"}]}, True),
-        ({"network.inject": []}, False),
         ({"mail.stubs": "on"}, False),
         ({"slurm.max_nodes": 1}, False),
         ({"modules.load": ["gcc"]}, True),

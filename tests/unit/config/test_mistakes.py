@@ -86,8 +86,8 @@ def test_an_unknown_key_is_named_with_its_line_and_the_nearest_one(world: World,
         ("network.presets = ['gti']", "network.presets holds 'gti', which is none of agents, packages, git, science"),
         ("agents.deny = [' x']", "agents.deny holds ' x', which is not a name"),
         ("network.upstream_proxy = \"a\\nb\"", "network.upstream_proxy must be text on one line, not 'a\\nb'"),
-        ("network.inject = [1]", "network.inject must be a table of texts, not 1"),
-        ("network.inject = 1", "network.inject must be a list of tables, not 1"),
+        ("network.inject = [1]", "network.inject must be a list of tables, such as [[network.inject]], not [1]"),
+        ("network.inject = 1", "network.inject must be a list of tables, such as [[network.inject]], not 1"),
     ],
 )  # fmt: skip
 def test_a_wrong_value_is_named_with_its_line_and_what_would_be_right(world: World, text: str, expected: str) -> None:

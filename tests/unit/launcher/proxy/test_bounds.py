@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
+import select
 import socket
 import threading
 import time
@@ -12,8 +14,9 @@ from pathlib import Path
 
 import pytest
 
+from agent_sandbox.launcher.proxy.pipes import BIG, BIGS, SMALL, Pipes
 from tests.unit.launcher.proxy.test_tunnels import push, tunnel
-from tests.unit.launcher.proxy.world import Proxy, echo, listening, read_all, running
+from tests.unit.launcher.proxy.world import Proxy, echo, listening, read_all, read_head, running, web
 
 NAMES = {"echo.test": ["127.0.0.1"], "hole.test": ["127.0.0.6"]}
 MANY = 10_000 if os.environ.get("SANDBOX_SOAK") else 1_500
@@ -150,3 +153,36 @@ def test_the_session_s_bytes_and_rate_are_bounded(tmp_path: Path) -> None:
         threading.Thread(target=push, args=(sock, bytes(1_000_000))).start()
         assert len(read_all(sock)) == 1_000_000  # two million moved, one of them at once
         assert time.monotonic() - began > 0.8
+
+
+def test_what_is_spent_stays_spent_on_a_kept_connection(tmp_path: Path) -> None:
+    """Heads alone carry something out, too."""
+    with running(tmp_path, names=NAMES, total_bytes=100_000) as proxy, web() as site, proxy.connect() as sock:
+        carrying = f"X-Data: {'x' * 20_000}\r\n"
+        answers = []
+        for _ in range(9):
+            sock.sendall(f"HEAD http://echo.test:{site.port}/5 HTTP/1.1\r\nHost: echo.test:{site.port}\r\n{carrying}\r\n".encode())
+            answers.append(read_head(sock)[9:12])
+            if answers[-1] != b"200":
+                break
+        assert answers == [b"200"] * 5 + [b"403"]
+        assert len(site.handler.seen) == 5
+
+
+def test_the_biggest_pipes_are_lent_first() -> None:
+    pipes = Pipes(BIGS + 2)
+    taken = [pipes.take() for _ in range(BIGS + 3)]
+    assert [pipe and fcntl.fcntl(pipe[0], fcntl.F_GETPIPE_SZ) for pipe in taken] == [BIG] * BIGS + [SMALL] * 2 + [None]
+    for pipe in (taken[0], taken[-2]):
+        assert pipe
+        pipes.give(pipe, empty=True)
+    assert [pipes.take() for _ in range(3)] == [taken[0], taken[-2], None]
+    assert taken[1] and taken[2]
+    os.write(taken[1][1], b"somebody's")
+    pipes.give(taken[1], empty=False)
+    again = pipes.take()
+    assert again and not select.select([again[0]], [], [], 0)[0]  # a new one
+    for pipe in {*taken, again} - {None, taken[1]}:
+        assert pipe
+        pipes.give(pipe, empty=True)
+    pipes.close()

@@ -48,7 +48,13 @@ def note(entry):
 
 upstream = given["upstream"] and Upstream(
     host=given["upstream"][0], port=given["upstream"][1], direct=lambda host, address: host in given["direct"], names=given["by_name"])
-server = Server(int(sys.argv[2]), Judge(), note, Limits(**given["limits"]), upstream=upstream or None, look_up=look_up)
+credentials = []
+if given["credentials"]:
+    from agent_sandbox.launcher.proxy.credential import credential_of
+    credentials = [credential_of(one) for one in given["credentials"]]
+server = Server(
+    int(sys.argv[2]), Judge(), note, Limits(**given["limits"]), upstream=upstream or None, look_up=look_up, credentials=credentials,
+    roots=given["roots"], page=lambda: "".join(open(given["log"])) if os.path.exists(given["log"]) else "")
 server.run(0)
 """
 
@@ -108,12 +114,13 @@ def read_head(sock: socket.socket) -> bytes:
 @contextlib.contextmanager
 def running(
     tmp: Path, *, names: dict[str, list[str]] | None = None, blocked: tuple[str, ...] = (), upstream: tuple[str, int] | None = None,
-    direct: tuple[str, ...] = (), by_name: bool = False, **limits: float | None,
+    direct: tuple[str, ...] = (), by_name: bool = False, credentials: tuple[tuple[object, ...], ...] = (), roots: str = "", **limits: float | None,
 ) -> Iterator[Proxy]:  # fmt: skip
     listener = socket.create_server(("127.0.0.1", 0), backlog=1024)
     log = tmp / f"log.{listener.getsockname()[1]}"
     given = {
         "names": names or {}, "blocked": blocked, "log": str(log), "limits": limits, "upstream": upstream, "direct": direct, "by_name": by_name,
+        "credentials": credentials, "roots": roots,
     }  # fmt: skip
     process = subprocess.Popen(
         [sys.executable, "-I", "-S", "-c", PROGRAM, str(TOP), str(listener.fileno()), json.dumps(given)],
