@@ -93,6 +93,7 @@ REFUSED = {  # its line, and what it shows of the refusal
     "nc": ("nc -X connect -x $PROXY pastebin.com 443 </dev/null", RULE),
     "nc by SOCKS": ("nc -X 5 -x $PROXY pastebin.com 443 </dev/null", "not allowed by ruleset"),
     "explain": ("agent-sandbox explain host pastebin.com:443", f"refused\n  rule  {RULE}\n"),
+    "network log": ("curl -s http://pastebin.com/ >/dev/null; agent-sandbox network log", RULE),
     "explain the floor": ("agent-sandbox explain host 169.254.169.254:80", f"refused\n  rule  {FLOOR}\n"),
 }  # fmt: skip
 DIAL = r"""
