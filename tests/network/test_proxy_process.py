@@ -76,13 +76,13 @@ def start(jail: Jail, script: str, server: Answering) -> tuple[subprocess.Popen[
 
 
 def proxies(session: int) -> list[int]:
-    """A proxy is an interpreter of ours whose first descriptor after the standard ones is its listening socket."""
+    """A proxy is a launcher by its name, and its first descriptor after the standard ones is its listening socket."""
     return [int(name) for name in os.listdir("/proc") if name.isdecimal() and _is_proxy(name) and _ancestor(int(name), session)]
 
 
 def _is_proxy(pid: str) -> bool:
     try:
-        return "python" in os.readlink(f"/proc/{pid}/exe") and os.readlink(f"/proc/{pid}/fd/3").startswith("socket:")
+        return b"/bin/agent-sandbox" in Path(f"/proc/{pid}/cmdline").read_bytes() and os.readlink(f"/proc/{pid}/fd/3").startswith("socket:")
     except OSError:
         return False
 
