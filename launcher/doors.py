@@ -7,6 +7,7 @@ leaves a door at which nobody is.
 
 from __future__ import annotations
 
+import gc
 import os
 import select
 import signal
@@ -96,6 +97,7 @@ class Doors:
             return
         if pid == 0:
             try:
+                gc.enable()  # a launcher does without, since it is over soon: this one is not
                 from importlib import import_module
 
                 import_module(helper.module).run(helper.orders, door, guard, *knock.more)

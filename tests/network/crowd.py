@@ -2,6 +2,7 @@
 seconds that each of the few took.
 
     crowd.py PORT silent|heads HOW-MANY        PORT: of a server that the proxy may reach
+    crowd.py PORT row HOW-MANY                 one after the other, and each asks: says when a few and when all have been there
 """
 
 import json
@@ -46,7 +47,18 @@ def fetch():
     return round(time.monotonic() - began, 3)
 
 
+def walk_through():
+    for count in (300, MANY):
+        for _ in range(count):
+            fetch()
+        print(count, flush=True)
+        time.sleep(1)  # somebody looks
+
+
 def main():
+    if KIND == "row":
+        walk_through()
+        return
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     alone, crowd = fetch(), []

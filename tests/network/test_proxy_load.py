@@ -29,11 +29,28 @@ def test_a_crowd_that_never_asks_is_bounded_and_others_are_served(jail: Jail, se
     assert popen.stdout.readline() == b"standing\n"
     told = json.loads(popen.stdout.readline())
     (proxy,) = proxies(popen.pid)
-    resident = int(Path(f"/proc/{proxy}/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE")
+    memory = resident(proxy)
     held = len(os.listdir(f"/proc/{proxy}/fd"))
     end(popen, argv)
-    print(f"{kind}: {told}, {held} descriptors, {resident / 1e6:.1f} MB")
+    print(f"{kind}: {told}, {held} descriptors, {memory / 1e6:.1f} MB")
     assert told["crowd"] > MOST_PLACES  # control: more than there are places
     assert max(told["within"]) < 30
     assert held < 2 * MOST_PLACES + 200
-    assert resident < MOST_MEMORY
+    assert memory < MOST_MEMORY
+
+
+def resident(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE")
+
+
+def test_what_is_over_is_forgotten(jail: Jail, server: Answering) -> None:
+    """A launcher collects no garbage, since it is over soon, and the proxy comes from one."""
+    script = jail.write(jail.project / "crowd.py", CROWD)
+    popen, argv = start(jail, f"exec python3 -I '{script}' {server.port} row 2500", server)
+    assert popen.stdout
+    seen = []
+    for count in (b"300\n", b"2500\n"):
+        assert popen.stdout.readline() == count
+        seen.append(resident(proxies(popen.pid)[0]))
+    end(popen, argv)
+    assert seen[1] - seen[0] < 3_000_000, seen
