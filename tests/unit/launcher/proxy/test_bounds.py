@@ -141,12 +141,11 @@ def test_the_session_s_bytes_and_rate_are_bounded(tmp_path: Path) -> None:
         with tunnel(proxy, f"echo.test:{port}") as sock:
             writer = threading.Thread(target=push, args=(sock, bytes(5_000_000)))
             writer.start()
-            got = 0
             with contextlib.suppress(ConnectionResetError):
-                while part := sock.recv(1 << 16):
-                    got += len(part)
+                read_all(sock)
             writer.join()
-        assert 0 < got <= 1_000_000
+        entry = proxy.entries(1)[0]
+        assert (int(str(entry["sent"])) + int(str(entry["received"])), entry["verdict"]) == (1_000_000, "allow")  # to the byte, both ways
         assert b"rule: network limit" in proxy.say(f"CONNECT echo.test:{port} HTTP/1.1\r\n\r\n".encode())
     with running(tmp_path, names=NAMES, rate=1_000_000) as proxy, listening(echo) as port, tunnel(proxy, f"echo.test:{port}") as sock:
         began = time.monotonic()
