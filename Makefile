@@ -3,11 +3,11 @@
 SHELL := /bin/bash
 PYTEST_ARGS ?=
 BIN := .venv/bin
-# Some packages of nodejs bring npm, and are in conflict with Debian's.
+NPM := $(shell command -v npm >/dev/null || echo npm) # some packages of nodejs bring it, and are in conflict with Debian's
 PACKAGES := acl bind9-dnsutils bubblewrap busybox curl dbus-bin dbus-daemon dnsmasq-base firejail gcc gdb git gnupg iproute2 libc6-dev libseccomp2 \
-    lmod make mariadb-client-core mariadb-server-core msmtp munge netcat-openbsd nodejs openjdk-17-jre-headless openssh-client openssl passwd procps \
+    lmod make mariadb-client-core mariadb-server-core msmtp munge netcat-openbsd nodejs $(NPM) openjdk-17-jre-headless openssh-client openssl passwd procps \
     python3-cryptography python3-httpx python3-pip python3-requests python3-venv redis-server rsync s-nail shellcheck slurm-client slurmctld slurmd \
-    slurmdbd socat strace sudo tinyproxy-bin tmux util-linux vim-tiny wget $(shell command -v npm >/dev/null || echo npm)
+    slurmdbd socat strace sudo tinyproxy-bin tmux util-linux vim-tiny wget
 
 .PHONY: test lint packages install install-system bench docs filters clean help
 

@@ -93,7 +93,7 @@ def _wait_for(port: int) -> None:
 
 
 def find_proxy(launcher: int) -> int:
-    """An interpreter of ours whose first descriptor after the standard ones is its listening socket."""
+    """A launcher by its name, whose first descriptor after the standard ones is its listening socket."""
     for name in os.listdir("/proc"):
         try:
             if name.isdecimal() and _is_proxy(name) and _comes_from(int(name), launcher):
@@ -104,7 +104,7 @@ def find_proxy(launcher: int) -> int:
 
 
 def _is_proxy(pid: str) -> bool:
-    return "python" in os.readlink(f"/proc/{pid}/exe") and os.readlink(f"/proc/{pid}/fd/3").startswith("socket:")
+    return b"/bin/agent-sandbox" in Path(f"/proc/{pid}/cmdline").read_bytes() and os.readlink(f"/proc/{pid}/fd/3").startswith("socket:")
 
 
 def _comes_from(pid: int, ancestor: int) -> bool:

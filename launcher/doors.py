@@ -7,6 +7,7 @@ leaves a door at which nobody is.
 
 from __future__ import annotations
 
+import gc
 import os
 import select
 import signal
@@ -17,7 +18,7 @@ from agent_sandbox.launcher import processes, syscalls
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from agent_sandbox.launcher.policy import Helper
 
@@ -36,7 +37,10 @@ class Knock:
 
 
 class Doors:
-    def __init__(self, helpers: Sequence[Helper]) -> None:
+    def __init__(self, helpers: Sequence[Helper], complain: Callable[[str], None]) -> None:
+        """`complain` is told, once, of a helper that cannot be started."""
+        self._complain = complain
+        self._complained: set[str] = set()
         self._shut: dict[int, Knock] = {_open(helper.door): Knock(helper=helper) for helper in helpers if helper.door}
         self._hatches: dict[int, Helper] = {}
         self.hatch = -1  # for the process that becomes the jail
@@ -90,12 +94,14 @@ class Doors:
         guard = os.getpid()
         try:
             pid = os.fork()
-        except OSError:  # the user has no process left, by the jail's doing perhaps, which must not end it: whoever knocked waits
+        except OSError as error:  # the user has no process left, by the jail's doing perhaps, which must not end it: whoever knocked waits
             self._shut[door] = knock
+            self._name(helper, error)
             time.sleep(AGAIN)
             return
         if pid == 0:
             try:
+                gc.enable()  # a launcher does without, since it is over soon: this one is not
                 from importlib import import_module
 
                 import_module(helper.module).run(helper.orders, door, guard, *knock.more)
@@ -104,6 +110,13 @@ class Doors:
         for handle in (door, *knock.more):
             os.close(handle)
         self._running[pid] = helper
+
+    def _name(self, helper: Helper, error: OSError) -> None:
+        """By its package: `proxy`, `chaperon`."""
+        name = helper.module.split(".")[-2]
+        if name not in self._complained:
+            self._complained.add(name)
+            self._complain(f"the {name} of this session cannot be started: {error.strerror}; whoever asks for it waits until it can")
 
     def dead(self, pid: int) -> Helper | None:
         """The helper that this process was."""

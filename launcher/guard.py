@@ -92,7 +92,7 @@ def _guard_jail(orders: Orders, status: int, launcher: int, hear: int) -> int:
     make_session(orders.session)
     if orders.plan.room:
         make_room(orders.plan.room)
-    doors = Doors(orders.plan.helpers)
+    doors = Doors(orders.plan.helpers, lambda line: _warn(line, orders))
     jail = os.fork()
     if jail == 0:
         doors.forget()
@@ -164,9 +164,12 @@ def _wait(jail: int, launcher: int, status: int, orders: Orders, doors: Doors) -
 def _mourn(helper: Helper | None, ended: int, orders: Orders) -> None:
     """Said at once: what the person sees next may be the consequence."""
     if helper and helper.death:
-        line = f"{helper.death} ({f'signal {-ended}' if ended < 0 else f'exit code {ended}'})"
-        say(line, "warning")
-        Audit(orders.log).write("error", {"session": orders.session.id, "what": line})
+        _warn(f"{helper.death} ({f'signal {-ended}' if ended < 0 else f'exit code {ended}'})", orders)
+
+
+def _warn(line: str, orders: Orders) -> None:
+    say(line, "warning")
+    Audit(orders.log).write("error", {"session": orders.session.id, "what": line})
 
 
 # How many generations the command comes after the process that we started: below Landlock it is its child, in firejail there

@@ -53,6 +53,12 @@ class Client:
     def closed(self) -> bool:
         return self._near.closed
 
+    @property
+    def moved(self) -> int:
+        """Bytes, both ways, by what it does now."""
+        busy = self._tunnel or self._exchange
+        return busy.moved if busy else 0
+
     # What it wants
 
     def begin(self) -> None:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from agent_sandbox.launcher.network.policy import Verdict as Decided
 
 OWN = "own"
+LOOPBACK = ("::1", "::", "0.0.0.0")  # the last two lead there
 MOST = 2048  # verdicts that are remembered
 
 
@@ -66,6 +67,9 @@ def _told(verdict: Decided) -> Verdict:
 
 
 def is_own(address: str) -> bool:
+    """Beyond loopback, which is a part of the floor by itself."""
+    if address.startswith("127.") or address in LOOPBACK:
+        return False
     family = AF_INET6 if ":" in address else AF_INET
     asker = socket(family, SOCK_DGRAM | SOCK_CLOEXEC, 0)
     try:

@@ -227,6 +227,11 @@ class Exchange:
             self._far.on_read(self._leave)
         self._owner.hear()
 
+    @property
+    def moved(self) -> int:
+        """By the request that is being answered."""
+        return sum(pump.moved for pump in (self._out, self._back) if pump)
+
     # How it ends
 
     def _fail(self, what: str) -> None:

@@ -14,7 +14,7 @@ from agent_sandbox.launcher.poller import READ
 from agent_sandbox.launcher.proxy.admission import Admission
 from agent_sandbox.launcher.proxy.client import Client
 from agent_sandbox.launcher.proxy.entry import MALFORMED, Entry
-from agent_sandbox.launcher.proxy.exchange import BUSY, CLOSING, HEARING
+from agent_sandbox.launcher.proxy.exchange import BUSY, CLOSING, HEARING, MOVING
 from agent_sandbox.launcher.proxy.limits import Limits, fitted
 from agent_sandbox.launcher.proxy.parts import gather
 
@@ -117,13 +117,21 @@ class Server:
             client.on_error(error)
 
     def _make_room(self, now: float) -> bool:
-        """Who was given a moment and said nothing whole makes room; else who waits for somebody that does not answer."""
+        """Who was given a moment and said nothing whole makes room; else who waits for somebody that does not answer; else who hardly moves."""
         for phase, patience in PATIENCE.items():
             oldest = next(iter(self._waiting[phase]), None)
             if oldest and now - oldest.since >= self._limits.grace_seconds * patience:
                 oldest.close()
                 return True
-        return False
+        return self._drop_slowest(now)
+
+    def _drop_slowest(self, now: float) -> bool:
+        """A byte now and then is progress, and would hold a place for ever: who has had time to show what it moves, and moved least."""
+        known = [client for client in self._clients if client.phase == MOVING and now - client.since >= self._limits.pressed_seconds]
+        slowest = min(known, key=lambda client: client.moved / (now - client.since), default=None)
+        if slowest:
+            slowest.close(broken=True)
+        return slowest is not None
 
     def _pause(self) -> None:
         """Looked at again when a place is free, and in a moment, when somebody's grace is over."""

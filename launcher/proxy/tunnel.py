@@ -29,6 +29,10 @@ class Tunnel:
     def progress(self) -> float:
         return max(self.out.progress, self.back.progress)
 
+    @property
+    def moved(self) -> int:
+        return self.out.moved + self.back.moved
+
     def _on_end(self, pump: Pump, outcome: str) -> None:
         """The end of one direction is told to its sink, which may go on talking."""
         self._open -= 1

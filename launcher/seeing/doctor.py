@@ -102,6 +102,8 @@ def _choice(measured: Measurement, host: Host, running: set[str]) -> Iterator[Ch
     why = f"asked for by {measured.case.settings.origin('sandbox.backend')}" if asked != "auto" else _why(measured.case, taken, host, running)
     notes = tuple(gap.line() for gap in (*measured.decision.gaps, *measured.decision.policy.weaknesses))
     yield Check(name="choice", ok=True, found=f"{taken}: {why}", notes=notes)
+    network = measured.decision.policy.network
+    yield Check(name="network mode", ok=True, found=f"{network.mode}" + (f" ({network.why})" if network.why else ""))
 
 
 def _why(case: Case, taken: str, host: Host, running: set[str]) -> str:

@@ -78,7 +78,7 @@ def _measure_in(project: str, request: Request, controls: Controls) -> Measureme
         failed = Measured(name="jail", holds=False, found=_said(ended))
         return Measurement(case=case, decision=decision, rows=(failed,))
     started = Measured(name="jail", holds=True, found="a command ran in it; what follows was seen there")
-    rows = (started, *_properties(_parse(ended.out), outside, decision))
+    rows = (started, *_properties(_parse(ended.out), outside, decision), *_proxy(_parse(ended.out), case, decision))
     return Measurement(case=case, decision=decision, rows=rows)
 
 
@@ -154,7 +154,7 @@ def _namespaces(seen: dict[str, str], decision: Decision) -> Iterator[Measured]:
     wanted = NAMESPACES[decision.backend.name]
     if not wanted:
         return
-    if decision.policy.network.mode == "isolated":
+    if decision.policy.network.mode in ("isolated", "proxied"):
         wanted = (*wanted, "net")
     shared = [name for name in wanted if seen.get(name, "") in ("", os.readlink(f"/proc/self/ns/{name}"))]
     yield _row("namespaces", not shared, f"own: {' '.join(wanted)}", f"shared with the host: {' '.join(shared)}")
@@ -174,6 +174,17 @@ def _environment(seen: dict[str, str], decision: Decision) -> Iterator[Measured]
     found = "lets tokens in, as the settings say" if kept else "a token did not get in"
     yield _row("environment", kept or seen.get("canary") == "gone", found, "a token got in", Property.ENVIRONMENT)
     yield _row("open files", seen.get("files") == "0", "none inherited", f"inherited: {seen.get('files')}")
+
+
+def _proxy(seen: dict[str, str], case: Case, decision: Decision) -> Iterator[Measured]:
+    """Asked for the same service: it refuses that, unless an admin has opened this machine."""
+    if decision.policy.network.mode != "proxied":
+        return
+    answer = seen.get("proxy", "")
+    opened = bool(case.settings.names("network.floor_open")) and answer in ("200", "403", "502")
+    words = "answers, and lets through what an admin has opened" if answer != "403" else "answers, and refuses a service on this machine (403)"
+    otherwise = f"does not refuse a service on this machine, or does not answer: {answer or 'none is there'}"
+    yield _row("proxy", answer == "403" or opened, words, otherwise)
 
 
 REACH = (

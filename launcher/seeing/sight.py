@@ -26,7 +26,7 @@ def main(pid: str, path: str, abstract: str, port: str, directory: str, *hidden:
         "signals": can(lambda: os.kill(int(pid), 0)), "processes": can(lambda: os.close(os.open(f"/proc/{pid}/cmdline", os.O_RDONLY))),
         "unix-sockets": can(lambda: connect(socket.AF_UNIX, path)), "abstract-sockets": can(lambda: connect(socket.AF_UNIX, "\0" + abstract)),
         "network": can(lambda: connect(socket.AF_INET, ("127.0.0.1", int(port)))),
-        "outside": can(lambda: write(directory)), "usr": can(lambda: write("/usr")),
+        "proxy": ask_proxy(port), "outside": can(lambda: write(directory)), "usr": can(lambda: write("/usr")),
         "files": sum(is_open(number) for number in range(3, MOST_FILES)), "shown": sum(is_shown(one) for one in hidden),
         "canary": os.environ.get("DOCTOR_CANARY_TOKEN", "gone"),
     }  # fmt: skip
@@ -62,6 +62,19 @@ def connect(family: int, address: str | tuple[str, int]) -> None:
     with socket.socket(family, socket.SOCK_STREAM) as one:
         one.settimeout(2)
         one.connect(address)
+
+
+def ask_proxy(port: str) -> str:
+    """For a way to the service: the code of its answer, or what went wrong; "" = nobody tells of a proxy."""
+    host, _, number = os.environ.get("http_proxy", "").removeprefix("http://").rpartition(":")
+    if not host or not number.isdecimal():
+        return ""
+    try:
+        with socket.create_connection((host, int(number)), 5) as one:
+            one.sendall(f"CONNECT 127.0.0.1:{port} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n\r\n".encode())
+            return one.recv(100).decode("ascii", "replace")[9:12]
+    except OSError as error:
+        return error.strerror or str(error)
 
 
 def write(directory: str) -> None:

@@ -12,7 +12,7 @@ from tests.machines.internet.machine import Internet
 from tests.machines.jail import Jail, Result
 from tests.network import driver
 
-SOON = 8.0  # seconds: a program that is refused and says so, on a machine with much else to do; a time-out of any of them is longer
+SOON = 12.0  # seconds: a program that is refused and says so, on a machine with much else to do; a time-out of any of them is longer
 
 
 @dataclass(frozen=True, slots=True)

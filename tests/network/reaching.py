@@ -38,7 +38,7 @@ from tests.machines.internet.places import (
     WEB6,
 )  # fmt: skip
 from tests.machines.jail import Jail
-from tests.network import attempts
+from tests.network import probe
 
 MODES, BACKENDS = ("isolated", "proxied", "open"), ("bwrap", "firejail", "landlock")
 PROTOCOLS = ("connect", "plain", "socks")
@@ -48,7 +48,7 @@ USUAL_PORT = 3128
 DIRECT: dict[str, tuple[str | int, ...]] = {
     "loopback of the host": ("tcp", "127.0.0.1", HTTP_ELSEWHERE),
     "loopback of the host, IPv6": ("tcp", "::1", HTTP_ELSEWHERE),
-    "loopback of the host, MPTCP": ("tcp", "127.0.0.1", HTTP_ELSEWHERE, attempts.MPTCP),
+    "loopback of the host, MPTCP": ("tcp", "127.0.0.1", HTTP_ELSEWHERE, probe.MPTCP),
     "loopback of the host, fast open": ("fast", "127.0.0.1", HTTP_ELSEWHERE),
     "loopback of the host, UDP": ("udp", "127.0.0.1", UDP_ECHO),
     "loopback of the host, UDP, IPv6": ("udp", "::1", UDP_ECHO),
@@ -66,7 +66,7 @@ DIRECT: dict[str, tuple[str | int, ...]] = {
     "web, at our proxy's port": ("at_the_proxys_port", WEB, USUAL_PORT),
     "web, at our proxy's port, IPv6": ("at_the_proxys_port", WEB6, USUAL_PORT),
     "web, TLS": ("tls", WEB, HTTPS),
-    "web, MPTCP": ("tcp", WEB, HTTP, attempts.MPTCP),
+    "web, MPTCP": ("tcp", WEB, HTTP, probe.MPTCP),
     "web, fast open": ("fast", WEB, HTTP),
     "UDP": ("udp", WEB, UDP_ECHO),
     "UDP, without connecting": ("udp", WEB, UDP_ECHO, "unconnected"),
@@ -90,7 +90,7 @@ DIRECT: dict[str, tuple[str | int, ...]] = {
     "ICMP, raw": ("pings", WEB, "raw"),
     "ICMP, raw, IPv6": ("pings", WEB6, "raw"),
     "raw IP": ("opens", 2, 3, 255),
-    "raw packets": ("opens", attempts.PACKET, 3, 0),
+    "raw packets": ("opens", probe.PACKET, 3, 0),
     "unix socket in the file system": ("connects", "{socket}"),
     "abstract unix socket": ("connects", f"@{ABSTRACT}"),
     "abstract unix socket, packets": ("sends", f"@{ABSTRACT}-packets"),
@@ -177,7 +177,7 @@ def look(net: Internet, jail: Jail, other: Jail) -> Tables:
 
 
 def words(acts: list[tuple[str, ...]]) -> list[str]:
-    return [PYTHON, "-I", "-c", Path(attempts.__file__).read_text(), json.dumps(acts)]
+    return [PYTHON, "-I", "-c", Path(probe.__file__).read_text(), json.dumps(acts)]
 
 
 def read(text: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""The proxy of a session as a process: started by the first connection, ended with the session, mourned when it is killed.
+"""The proxy of a session as a process: started by the first connection, and for this jail alone.
 
 The destination is a server on this machine's loopback that an admin has opened: with that it can be reached, and the control is real.
 """
@@ -76,13 +76,13 @@ def start(jail: Jail, script: str, server: Answering) -> tuple[subprocess.Popen[
 
 
 def proxies(session: int) -> list[int]:
-    """A proxy is an interpreter of ours whose first descriptor after the standard ones is its listening socket."""
+    """A proxy is a launcher by its name, and its first descriptor after the standard ones is its listening socket."""
     return [int(name) for name in os.listdir("/proc") if name.isdecimal() and _is_proxy(name) and _ancestor(int(name), session)]
 
 
 def _is_proxy(pid: str) -> bool:
     try:
-        return "python" in os.readlink(f"/proc/{pid}/exe") and os.readlink(f"/proc/{pid}/fd/3").startswith("socket:")
+        return b"/bin/agent-sandbox" in Path(f"/proc/{pid}/cmdline").read_bytes() and os.readlink(f"/proc/{pid}/fd/3").startswith("socket:")
     except OSError:
         return False
 
@@ -145,40 +145,6 @@ curl -sS -m 20 -x $http_proxy --noproxy none.example http://127.0.0.1:{port}/hol
 curl -sS -m 20 -x $http_proxy --noproxy none.example http://127.0.0.1:{port}/; echo "next $?"
 curl -sS -m 20 --noproxy '*' http://127.0.0.1:{port}/; echo "direct $?"
 """
-
-
-def test_a_killed_proxy_ends_what_it_carried_at_once_and_opens_nothing(jail: Jail, server: Answering) -> None:
-    popen, argv = start(jail, HOLD.format(port=server.port), server)
-    assert popen.stdout and popen.stdout.readline() == b"hello\n"
-    assert popen.stdout.readline() == b"ready\n"
-    wait_for(lambda: server.held)
-    (proxy,) = proxies(popen.pid)
-    began = time.monotonic()
-    os.kill(proxy, signal.SIGKILL)
-    out, err = popen.communicate(timeout=30)
-    argv.__exit__(None, None, None)  # type: ignore[attr-defined]
-    assert time.monotonic() - began < 5
-    assert out.decode().splitlines() == ["begunheld 18", "next 7", "direct 7"]  # 18: a part of the body, 7: nobody is there
-    assert err.count(b"the network proxy of this session has ended: nothing outside can be reached any more") == 1
-    assert b"(signal 9)" in err
-    assert [one["what"] for one in log(jail) if one["event"] == "error"]
-
-
-def test_the_proxy_ends_with_a_session_that_is_killed(jail: Jail, server: Answering) -> None:
-    popen, argv = start(jail, HOLD.format(port=server.port), server)
-    assert popen.stdout and popen.stdout.readline() == b"hello\n"
-    wait_for(lambda: server.held)
-    (proxy,) = proxies(popen.pid)
-    launcher = _launcher_of(proxy)
-    os.kill(launcher, signal.SIGKILL)
-    wait_for(lambda: not Path(f"/proc/{proxy}").exists() or " Z " in Path(f"/proc/{proxy}/stat").read_text())
-    popen.communicate(timeout=30)
-    argv.__exit__(None, None, None)  # type: ignore[attr-defined]
-
-
-def _launcher_of(proxy: int) -> int:
-    guard = int(Path(f"/proc/{proxy}/stat").read_text().rpartition(")")[2].split()[1])
-    return int(Path(f"/proc/{guard}/stat").read_text().rpartition(")")[2].split()[1])
 
 
 def test_the_last_lines_are_in_the_log_when_the_session_is_over(jail: Jail, server: Answering) -> None:

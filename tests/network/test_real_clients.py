@@ -32,6 +32,7 @@ WORKING = {  # what it prints must be in the answer
     "curl http": ("curl -sS http://www.example.org/", "hello from www.example.org"),
     "curl https": ("curl -sS https://www.example.org/", "hello from www.example.org"),
     "curl by IPv6": ("curl -sS http://six.example.net/", "hello from six.example.net"),
+    "curl, one address dead": ("curl -sS -m 5 http://half.example.net/", "hello from half.example.net"),
     "curl redirected": ("curl -sSL 'http://www.example.org/elsewhere?to=https://other.example.org/'", "hello from other.example.org"),
     "wget http": ("wget -q -O - http://www.example.org/", "hello from www.example.org"),
     "wget https": ("wget -q -O - https://www.example.org/", "hello from www.example.org"),
@@ -92,6 +93,7 @@ REFUSED = {  # its line, and what it shows of the refusal
     "nc": ("nc -X connect -x $PROXY pastebin.com 443 </dev/null", RULE),
     "nc by SOCKS": ("nc -X 5 -x $PROXY pastebin.com 443 </dev/null", "not allowed by ruleset"),
     "explain": ("agent-sandbox explain host pastebin.com:443", f"refused\n  rule  {RULE}\n"),
+    "network log": ("curl -s http://pastebin.com/ >/dev/null; agent-sandbox network log", RULE),
     "explain the floor": ("agent-sandbox explain host 169.254.169.254:80", f"refused\n  rule  {FLOOR}\n"),
 }  # fmt: skip
 DIAL = r"""
@@ -157,6 +159,9 @@ def test_a_refusal_is_shown_with_its_rule_at_once_and_explain_agrees(net: Intern
     found = inside(net, site, "proxied", lines(REFUSED))
     assert {name: did for name, did in found.items() if REFUSED[name][1] not in did.said or did.seconds > SOON} == {}
     assert not any("hello from" in did.said for did in found.values())
+    log = net.outside(site, site.program, "network", "log").out
+    for asked, rule in (("pastebin.com:443", RULE), ("169.254.169.254:80", FLOOR)):
+        assert re.search(rf"refused +{asked} .*{rule}$", log, re.MULTILINE), log
 
 
 def lines(table: Mapping[str, tuple[str, ...]]) -> dict[str, str]:

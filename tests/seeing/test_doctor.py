@@ -22,7 +22,8 @@ from tests.seeing.changed import run_on_changed_machine
 SEEN = ["fs-write", "hidden", "environment", "open files", "signals", "processes", "unix-sockets", "abstract-sockets", "network"]
 PRIVILEGES = ["jail", "capabilities", "no_new_privs", "syscalls"]
 MEASURED = {
-    "bwrap": [*PRIVILEGES, "namespaces", *SEEN], "firejail": [*PRIVILEGES, "namespaces", *SEEN], "landlock": [*PRIVILEGES, *SEEN],
+    "bwrap": [*PRIVILEGES, "namespaces", *SEEN, "proxy"], "firejail": [*PRIVILEGES, "namespaces", *SEEN, "proxy"],
+    "landlock": [*PRIVILEGES, *SEEN, "proxy"],
 }  # fmt: skip
 NO_BWRAP = "for place in /usr/bin /usr/local/bin; do [ ! -e $place/bwrap ] || mount --bind /dev/null $place/bwrap; done"
 
@@ -69,6 +70,13 @@ def test_every_backend_is_run_and_the_chosen_one_measured(jail: Jail, asked: str
     why = "auto takes it first, and it runs" if asked == "auto" else "asked for by command line"
     assert checks["choice"]["found"] == f"{chosen}: {why}"
     assert list(checks)[-len(MEASURED[chosen]) :] == MEASURED[chosen]
+    assert str(checks["network mode"]["found"]).startswith("proxied (filtered is not available")
+    assert checks["proxy"]["found"] == "answers, and refuses a service on this machine (403)"
+
+
+def test_a_part_of_the_floor_that_an_admin_has_opened_is_told(jail: Jail) -> None:
+    checks = named(jail.ask("doctor", "--json", admin={"config.toml": '[network]\nmode = "proxied"\nfloor_open = ["loopback"]\n'}))
+    assert (checks["proxy"]["ok"], checks["proxy"]["found"]) == (True, "answers, and lets through what an admin has opened")
 
 
 @pytest.mark.parametrize(
@@ -140,7 +148,7 @@ exit $code
     )
     jail.write(jail.user.home / ".ssh/id", "private\n")
     found = failed(run_on_changed_machine(jail, change, "--backend", "bwrap", "--network", "isolated", "doctor", "--json"))
-    missing = set(MEASURED["bwrap"]) - {"jail", "open files", "no_new_privs", "signals"}  # ours: done by the stage, before any backend
+    missing = set(MEASURED["bwrap"]) - {"jail", "open files", "no_new_privs", "signals", "proxy"}  # ours: done by the stage, before any backend
     assert missing - set(found) == set()
     assert found["namespaces"]["found"] == "shared with the host: pid ipc uts net"  # our own stage has made user and mount
 

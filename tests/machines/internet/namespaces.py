@@ -28,6 +28,9 @@ class Namespace:
         done = subprocess.run(self.argv(words), capture_output=True, text=True, timeout=30)
         assert done.returncode == 0, (words, done.stderr)
 
+    def set(self, name: str, value: str) -> None:
+        self.run("sh", "-c", f"echo {value} > /proc/sys/net/ipv4/{name}")
+
 
 @contextlib.contextmanager
 def held(resolv_conf: Path) -> Iterator[Namespace]:
@@ -48,8 +51,10 @@ def connect(host: Namespace, internet: Namespace) -> None:
     there = [*_addresses(CABLE, (f"{ROUTER}/24", f"{ROUTER6}/64", f"{LINK_LOCAL6}/64")), f"link set {CABLE} up", *_addresses("lo", ADDRESSES)]
     for namespace, lines in ((internet, there), (host, [*here, f"route add default via {ROUTER}", f"-6 route add default via {ROUTER6}"])):
         namespace.run("sh", "-ec", "\n".join(f"ip {line}" for line in lines))
-    settings = {"ping_group_range": "0 2147483647", "ip_local_port_range": " ".join(map(str, FREE_PORTS))}  # everybody may ping
-    host.run("sh", "-ec", "\n".join(f"echo {value} > /proc/sys/net/ipv4/{name}" for name, value in settings.items()))
+    host.set("ping_group_range", "0 2147483647")  # everybody may ping
+    host.set("ip_local_port_range", " ".join(map(str, FREE_PORTS)))
+    host.set("tcp_max_tw_buckets", "0")  # few as they are, none is to be kept for a minute after its use
+    internet.set("ip_local_port_range", "50000 60000")  # elsewhere: there it listens at those
 
 
 def _addresses(device: str, addresses: Sequence[str]) -> list[str]:

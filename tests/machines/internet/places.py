@@ -26,6 +26,7 @@ NAMES = {  # every name below DOMAIN leads to WEB and WEB6
     f"loopback.{TRICKS}": ("127.0.0.1",),
     f"own.{TRICKS}": (HOST,),
     f"mixed.{TRICKS}": (PRIVATE[0], WEB),  # one that may be dialled, and one that may not
+    f"half.{TRICKS}": ("2606:2800:220:1::dead", WEB),  # nobody is at the first, and nobody says so
     f"mapped.{TRICKS}": ("::ffff:127.0.0.1",),
     "dns.google": (PUBLIC_DNS,),
     "cloudflare-dns.com": (PUBLIC_DNS,),

@@ -141,12 +141,11 @@ def test_the_session_s_bytes_and_rate_are_bounded(tmp_path: Path) -> None:
         with tunnel(proxy, f"echo.test:{port}") as sock:
             writer = threading.Thread(target=push, args=(sock, bytes(5_000_000)))
             writer.start()
-            got = 0
             with contextlib.suppress(ConnectionResetError):
-                while part := sock.recv(1 << 16):
-                    got += len(part)
+                read_all(sock)
             writer.join()
-        assert got <= 1_000_000
+        entry = proxy.entries(1)[0]
+        assert (int(str(entry["sent"])) + int(str(entry["received"])), entry["verdict"]) == (1_000_000, "allow")  # to the byte, both ways
         assert b"rule: network limit" in proxy.say(f"CONNECT echo.test:{port} HTTP/1.1\r\n\r\n".encode())
     with running(tmp_path, names=NAMES, rate=1_000_000) as proxy, listening(echo) as port, tunnel(proxy, f"echo.test:{port}") as sock:
         began = time.monotonic()
@@ -186,3 +185,55 @@ def test_the_biggest_pipes_are_lent_first() -> None:
         assert pipe
         pipes.give(pipe, empty=True)
     pipes.close()
+
+
+def test_who_only_trickles_gives_way_to_who_wants_a_place(tmp_path: Path) -> None:
+    """A byte now and then is progress: bodies that never end and tunnels hold every place."""
+    with running(tmp_path, names=NAMES, connections=20, grace_seconds=0.1, pressed_seconds=1) as proxy, listening(echo) as port, web() as site:
+        head = f"POST http://echo.test:{site.port}/ HTTP/1.1\r\nHost: echo.test:{site.port}\r\nContent-Length: 1000000\r\n\r\n".encode()
+        slow = [proxy.connect() for _ in range(10)]
+        for sock in slow:
+            sock.sendall(head)
+        slow += [tunnel(proxy, f"echo.test:{port}") for _ in range(10)]
+        over = threading.Event()
+        trickle = threading.Thread(target=trickle_on, args=(slow, over))
+        trickle.start()
+        try:
+            time.sleep(1.2)
+            assert [is_served(proxy, port) for _ in range(5)] == [True] * 5
+        finally:
+            over.set()
+            trickle.join()
+        for sock in slow:
+            sock.close()
+
+
+def test_who_does_not_read_its_answer_gives_way_as_well(tmp_path: Path) -> None:
+    def endless(sock: socket.socket) -> None:
+        read_head(sock)
+        sock.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
+        while True:
+            sock.sendall(bytes(1 << 16))
+
+    bounds = {"connections": 10, "grace_seconds": 0.1, "pressed_seconds": 1}
+    with running(tmp_path, names=NAMES, **bounds) as proxy, listening(echo) as port, listening(endless) as flood:
+        slow = [proxy.connect() for _ in range(10)]
+        for sock in slow:
+            sock.sendall(f"GET http://echo.test:{flood}/ HTTP/1.1\r\nHost: echo.test:{flood}\r\n\r\n".encode())
+            assert read_head(sock).startswith(b"HTTP/1.1 200")
+        began = time.monotonic()
+        assert [is_served(proxy, port) for _ in range(3)] == [True] * 3
+        assert 0.5 < time.monotonic() - began < 10  # they were given some time
+        assert proxy.resident() < 60_000_000
+        for sock in slow:
+            sock.close()
+
+
+def trickle_on(socks: list[socket.socket], over: threading.Event) -> None:
+    for sock in socks:
+        sock.setblocking(False)
+    while not over.wait(0.1):
+        for sock in socks:
+            with contextlib.suppress(OSError):
+                sock.send(b"x")
+                sock.recv(1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -60,6 +60,50 @@ def test_of_several_addresses_only_an_allowed_one_is_dialled(proxy: Proxy, site:
     assert answer.endswith(b"\r\n\r\nxx")
     entry = next(entry for entry in proxy.entries(1) if entry["host"] == "both.test")
     assert (entry["address"], entry["rule"], entry["verdict"]) == ("127.0.0.1", "address 127.0.0.1", "allow")
+
+
+def test_a_name_that_means_something_else_the_second_time_is_looked_up_once_and_judged_each_time(tmp_path: Path) -> None:
+    """What stands behind the forbidden address answers too, and is never reached, neither by a connection that was judged before nor by the next."""
+    met: list[str] = []
+
+    def serve(where: str) -> Callable[[socket.socket], None]:
+        def answer(sock: socket.socket) -> None:
+            met.append(where)
+            read_head(sock)
+            sock.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nhi")
+
+        return answer
+
+    names = {"turns.test": ["127.0.0.1", "127.0.0.7", "127.0.0.1", "127.0.0.7"]}
+    with (
+        listening(serve("good")) as port, listening(serve("bad"), "127.0.0.7", port),
+        running(tmp_path, names=names, blocked=("127.0.0.7",)) as proxy,
+    ):  # fmt: skip
+        with socket.create_connection(("127.0.0.7", port)) as control:
+            control.sendall(b"GET / HTTP/1.1\r\n\r\n")
+            assert read_all(control).endswith(b"hi")
+        request = f"GET http://turns.test:{port}/ HTTP/1.1\r\nHost: turns.test:{port}\r\nConnection: close\r\n\r\n".encode()
+        assert [proxy.say(request)[:12] for _ in range(4)] == [b"HTTP/1.1 200", b"HTTP/1.1 403"] * 2
+        assert met == ["bad", "good", "good"]  # the first was the control
+        assert [entry["address"] for entry in proxy.entries(4)] == names["turns.test"]
+
+
+def test_a_redirect_to_a_forbidden_host_leads_nowhere(proxy: Proxy, site: Web) -> None:
+    """It is the client's to follow, and what it asks for then is judged as anything."""
+
+    def send_on(sock: socket.socket) -> None:
+        read_head(sock)
+        sock.sendall(b"HTTP/1.1 302 Found\r\nLocation: http://%s:%d/3\r\nContent-Length: 0\r\nConnection: close\r\n\r\n" % (where, site.port))
+
+    before = len(site.handler.seen)
+    words = ["curl", "-q", "-sS", "-L", "-o", "/dev/null", "-w", "%{http_code} %{num_redirects} %{url_effective}", "--noproxy", ""]
+    for where, code in ((b"site.test", "200"), (b"evil.test", "403"), (b"inner.test", "403"), (b"127.0.0.7", "403")):
+        with listening(send_on) as port:
+            for way in (["-x", f"http://{proxy.url}"], ["-p", "-x", f"http://{proxy.url}"]):
+                got = subprocess.run([*words, *way, f"http://site.test:{port}/"], capture_output=True, text=True)
+                tunnel = "-p" in way and code == "403"  # curl shows no status where no tunnel came about
+                assert got.stdout == f"{'000' if tunnel else code} 1 http://{where.decode()}:{site.port}/3", got
+    assert len(site.handler.seen) == before + 2  # the control
 
 
 HEAD = b"POST http://site.test:PORT/ HTTP/1.1\r\nHost: site.test:PORT\r\n"

@@ -40,7 +40,7 @@ def look_up(host):
         time.sleep(3600)
     if host not in names:
         raise OSError(-2, "Name or service not known")
-    return tuple(names[host])
+    return tuple(names[host] if host != "turns.test" else [names[host].pop(0)])  # another answer each time
 
 def note(entry):
     with open(given["log"], "a") as log:
