@@ -9,9 +9,10 @@ from agent_sandbox.admin.descriptors import Kept
 from agent_sandbox.admin.share.acl import ALL, ENTER, READ, WRITE, pack, parse, shared_default, with_group
 from agent_sandbox.config.record import record, replace
 
-LINKS, SPECIAL, HARD, OTHERS, SETUID, FIXED, MOUNTS, DEEP = (
+LINKS, SPECIAL, HARD, OTHERS, SETUID, FIXED, MOUNTS, DEEP, BESIDE = (
     "symbolic links", "devices, FIFOs and sockets", "files with several names (hard links)", "other people's files", "setuid and setgid programs",
     "files that nobody may change (immutable, append-only)", "other file systems (mount points)", "paths that are too long",
+    "files beside the way that stay open to whoever may pass",
 )  # fmt: skip
 SECRETS = {
     ".git": "hooks and settings in it run as whoever uses git here next",
