@@ -42,7 +42,7 @@ class File:
 def reason_to_skip(file: File, people: frozenset[int]) -> str:
     """"" = it is shared."""
     if file.kind not in (stat.S_IFDIR, stat.S_IFREG):
-        return SPECIAL
+        return LINKS if file.kind == stat.S_IFLNK else SPECIAL
     if file.kept.uid not in people:
         return OTHERS
     if file.kind == stat.S_IFREG and file.names > 1:
@@ -53,9 +53,9 @@ def reason_to_skip(file: File, people: frozenset[int]) -> str:
 
 
 def shared(file: File, group: int) -> Kept:
-    """As it should be: a directory g+rwxs with a default ACL, a file g+rw and g+x where its owner has x."""
+    """As it should be: a directory g+rwxs with a default ACL, a file g+r, and g+w and g+x where its owner has them."""
     kept, is_directory = file.kept, file.kind == stat.S_IFDIR
-    rights = ALL if is_directory else READ | WRITE | (ENTER if kept.mode & 0o100 else 0)
+    rights = ALL if is_directory else READ | kept.mode >> 6 & (WRITE | ENTER)
     mode = kept.mode | rights << 3 | (0o2000 if is_directory else 0)
     access = with_group(parse(bytes.fromhex(kept.access)), rights)
     default = shared_default(mode, parse(bytes.fromhex(kept.default))) if is_directory else ()

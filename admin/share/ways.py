@@ -109,8 +109,8 @@ def _beside(folder: str, passed: str, uid: int, group: int, stuck: list[str]) ->
                 continue
             try:
                 status, entries = os.fstat(entry), parse(get_acl(entry, ACCESS))
-                if not others_may(status.st_mode, entries, group=group):
-                    continue
+                if stat.S_ISLNK(status.st_mode) or not others_may(status.st_mode, entries, group=group):
+                    continue  # a link leads to what is judged by itself
                 if status.st_uid == uid and (stat.S_ISDIR(status.st_mode) or status.st_nlink == 1):
                     yield name, _was(entry, 0)
                 else:
@@ -120,13 +120,13 @@ def _beside(folder: str, passed: str, uid: int, group: int, stuck: list[str]) ->
 
 
 def _open(folder: int, name: str, path: str, stuck: list[str]) -> int:
-    """-1 = a link, which leads to what is judged by itself; something else; or gone."""
+    """-1 = on another file system, or gone."""
     try:
         return open_beneath(folder, name, os.O_PATH | os.O_NOFOLLOW, one_mount=True)
     except OSError as error:
         if error.errno == errno.EXDEV:
             stuck.append(path)
-        elif error.errno not in (errno.ELOOP, errno.ENOENT):
+        elif error.errno != errno.ENOENT:
             raise
         return -1
 
