@@ -66,6 +66,8 @@ def test_bots_are_apart(shared: Machine) -> None:
     other = run_as(shared, "dora", "cat", "/var/bot/clio/file")
     assert (own.stdout, other.returncode, other.stdout) == ("mine\n", 1, "")
     assert other.stderr == "cat: /var/bot/clio/file: Permission denied\n"
+    assert run_as(shared, "clio", "ls", "/var/bot/clio").stdout == "env\nfile\n"
+    assert run_as(shared, "dora", "ls", "/var/bot/clio").stderr == "ls: cannot open directory '/var/bot/clio': Permission denied\n"
     assert shared.run("/bin/cat", "/var/bot/clio/file", user="alice").stdout == "mine\n"  # and her owner's
 
 
