@@ -12,6 +12,8 @@ from agent_sandbox.admin.accountfiles import read_lines
 from agent_sandbox.admin.bots.facts import Facts, read_facts
 from agent_sandbox.admin.places import GROUP, NAMESPACES, STATE, disabled_of, namespace_of, rule_of
 from agent_sandbox.admin.processes import processes_of
+from agent_sandbox.admin.programs import find_tool, run
+from agent_sandbox.admin.steps import UNKNOWN
 from agent_sandbox.config.errors import UserError
 from agent_sandbox.config.record import record
 
@@ -21,7 +23,6 @@ if TYPE_CHECKING:
     from agent_sandbox.admin.descriptors import Kept
 
 INIT = f"{STATE}/init.json"
-UNKNOWN = "cannot be read without root"
 
 
 @record
@@ -70,6 +71,7 @@ class Found:
     disabled: str  # what disabling kept
     owner_uid: int  # -1 = no such person
     processes: tuple[int, ...]
+    permitted: bool | None = None  # what sudo itself says of the owner's becoming the bot; None = not asked
 
 
 def find_site() -> Site:
@@ -85,12 +87,27 @@ def find(name: str, owner: str) -> Found:
     user = find_account(name)
     namespace = namespace_of(name)
     inside = [] if place(namespace).kind != "directory" else (".bashrc", ".profile", "env")
+    facts = read_facts(name)
     return Found(
-        name=name, site=find_site(), facts=read_facts(name), user=user, group=has_group(name),
+        name=name, site=find_site(), facts=facts, user=user, group=has_group(name),
         lines=tuple(line for line in read_lines((name,)) if line.text) if os.geteuid() == 0 else (),
-        namespace=place(namespace), files={one: place(f"{namespace}/{one}").kind for one in inside}, rule=place(rule_of(name)),
-        disabled=place(disabled_of(name)).text, owner_uid=uid_of(owner), processes=tuple(processes_of(user.uid)) if user and user.uid > 0 else (),
+        namespace=place(namespace), files={one: _kind(place(f"{namespace}/{one}")) for one in inside}, rule=place(rule_of(name)),
+        disabled=place(disabled_of(name)).text, owner_uid=uid_of(owner), permitted=ask_sudo(facts) if facts and user else None,
+        processes=tuple(processes_of(user.uid)) if user and user.uid > 0 else (),
     )  # fmt: skip
+
+
+def ask_sudo(facts: Facts) -> bool | None:
+    """A rule that lies in its place is one thing, that sudo goes by it another."""
+    sudo = find_tool("sudo")
+    if os.geteuid() != 0 or not sudo:
+        return None
+    command = facts.entry if facts.strict else "/bin/sh"
+    return run((sudo, "-n", "-l", "-U", facts.owner, "-u", facts.name, command), seconds=20).code == 0
+
+
+def _kind(place: Place) -> str:
+    return place.kind or (UNKNOWN if place.secret else "")
 
 
 def find_account(name: str) -> Account | None:

@@ -80,10 +80,11 @@ def parts_text(name: str, parts: tuple[Part, ...], notes: tuple[str, ...] = ()) 
     wrong = sum(not part.right for part in parts)
     lines = [f"{name}: " + (f"{wrong} of {len(parts)} not as it should be" if wrong else "all as it should be")]
     for part in parts:
-        lines.append(f"  {'ok   ' if part.right else 'WRONG'} {part.what}: {part.found}" + ("" if part.right else f"   (should be: {part.should})"))
+        mark = "?    " if not part.known else "ok   " if part.right else "WRONG"
+        lines.append(f"  {mark} {part.what}: {part.found}" + ("" if part.right else f"   (should be: {part.should})"))
     return "\n".join(plain(line) for line in (*lines, *(f"  note: {note}" for note in notes)))
 
 
 def parts_json(name: str, parts: tuple[Part, ...], more: dict[str, object]) -> str:
-    checks = [{"what": part.what, "should": part.should, "found": part.found, "ok": part.right} for part in parts]
+    checks = [{"what": part.what, "should": part.should, "found": part.found, "ok": part.right if part.known else None} for part in parts]
     return json.dumps({"name": name, "ok": all(part.right for part in parts), **more, "checks": checks}, indent=1)

@@ -118,6 +118,7 @@ class UnshareTree:
 
 
 Act = Tool | Lines | Put | Drop | Make | Unmake | Set | Grant | End | Delete | ShareTree | UnshareTree
+UNKNOWN = "cannot be seen without root"
 FINAL = (End, Delete, UnshareTree)  # these come last in every plan
 
 
@@ -140,8 +141,13 @@ class Part:
     steps: tuple[Step, ...] = ()
 
     @property
+    def known(self) -> bool:
+        return self.found != UNKNOWN
+
+    @property
     def right(self) -> bool:
-        return self.should == self.found
+        """As far as we can tell: what cannot be read is not called wrong."""
+        return self.found in (self.should, UNKNOWN)
 
 
 def steps_of(parts: tuple[Part, ...]) -> tuple[Step, ...]:

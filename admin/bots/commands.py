@@ -5,17 +5,18 @@ from __future__ import annotations
 import os
 
 from agent_sandbox.admin import journal
-from agent_sandbox.admin.apply import take_back
+from agent_sandbox.admin.apply import recover, take_back
 from agent_sandbox.admin.bots import plan, site
 from agent_sandbox.admin.bots.facts import Facts, list_facts, need_facts
 from agent_sandbox.admin.change import Planned, change
-from agent_sandbox.admin.found import Found, find, find_site
+from agent_sandbox.admin.found import Found, ask_sudo, find, find_site
 from agent_sandbox.admin.names import check_bot_name
 from agent_sandbox.admin.owner import find_owner, need_root
 from agent_sandbox.admin.places import GROUP, namespace_of
 from agent_sandbox.admin.report import Outcome
 from agent_sandbox.admin.share.records import headers
 from agent_sandbox.admin.steps import FINAL, Part, Step, steps_of
+from agent_sandbox.admin.tell import tell
 from agent_sandbox.admin.trust import check_entry, check_own_code, package
 from agent_sandbox.admin.turn import own_turn
 from agent_sandbox.config.errors import UserError
@@ -51,7 +52,7 @@ def create(name: str, *, owner: str, sudoers: bool, strict: bool, force: bool, d
         return with_login_note(steps_of(plan.parts(want, found, tools)))
 
     check_bot_name(name)
-    return change(f"create {name}", planned, dry_run=dry_run)
+    return with_sudos_word(name, change(f"create {name}", planned, dry_run=dry_run))
 
 
 def check_new(found: Found, owner: str, *, force: bool) -> None:
@@ -86,7 +87,7 @@ def update(name: str, *, sudoers: bool | None, strict: bool | None, dry_run: boo
         want = replace(facts, strict=is_strict, sudoers=facts.sudoers if sudoers is None else sudoers, entry=entry)
         return with_login_note(steps_of(plan.parts(want, found, tools)))
 
-    return change(f"update {name}", planned, dry_run=dry_run)
+    return with_sudos_word(name, change(f"update {name}", planned, dry_run=dry_run))
 
 
 def disable(name: str, *, dry_run: bool) -> Outcome:
@@ -113,7 +114,7 @@ def enable(name: str, *, dry_run: bool) -> Outcome:
         found = find(name, facts.owner)
         return Planned(steps=plan.enable_steps(found, tools) if found.disabled else ())
 
-    return change(f"enable {name}", planned, dry_run=dry_run)
+    return with_sudos_word(name, change(f"enable {name}", planned, dry_run=dry_run))
 
 
 def destroy(name: str, *, keep_rule: bool, dry_run: bool) -> Outcome:
@@ -122,7 +123,8 @@ def destroy(name: str, *, keep_rule: bool, dry_run: bool) -> Outcome:
         found = find(name, facts.owner)
         if found.user and found.user.home != namespace_of(name):
             raise UserError(f"the user {name} has another home ({found.user.home}): it is not the bot that we made")
-        return Planned(steps=plan.destroy_steps(found, tools, keep_rule=keep_rule))
+        left = f"files of {name} elsewhere keep its number {found.user.uid}, which the next account may get" if found.user else ""
+        return Planned(steps=plan.destroy_steps(found, tools, keep_rule=keep_rule), notes=(left,) if left else ())
 
     return change(f"destroy {name}", planned, dry_run=dry_run)
 
@@ -132,6 +134,8 @@ def undo(*, dry_run: bool) -> Outcome:
     need_root()
     check_own_code()
     with own_turn():
+        for line in recover() if not dry_run else ():
+            tell(line)
         entry = next((one for one in reversed(journal.entries()) if one.end == "applied"), None)
         if entry is None:
             return Outcome(command="undo", steps=(), applied=False)
@@ -151,6 +155,15 @@ def status(name: str) -> tuple[Facts, tuple[Part, ...]]:
     if facts.enabled:
         return facts, plan.parts(facts, found, tools)
     return facts, plan.disabled_parts(facts, found)
+
+
+def with_sudos_word(name: str, outcome: Outcome) -> Outcome:
+    """A rule that sudo does not go by is worth a word at once."""
+    facts = need_facts(name) if outcome.applied else None
+    if facts is None or not facts.sudoers or ask_sudo(facts):
+        return outcome
+    note = "sudo does not go by the rule: does /etc/sudoers have `@includedir /etc/sudoers.d`, and does no later rule take it back?"
+    return replace(outcome, notes=(*outcome.notes, note))
 
 
 def bot_names() -> tuple[str, ...]:

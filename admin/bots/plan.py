@@ -12,7 +12,7 @@ from agent_sandbox.admin.bots import texts
 from agent_sandbox.admin.bots.facts import Facts, to_text
 from agent_sandbox.admin.places import GROUP, NOLOGIN, disabled_of, facts_of, namespace_of, rule_of
 from agent_sandbox.admin.share.acl import has_person
-from agent_sandbox.admin.steps import Act, Delete, Drop, End, Grant, Lines, Make, Part, Put, Set, Step, Tool
+from agent_sandbox.admin.steps import UNKNOWN, Act, Delete, Drop, End, Grant, Lines, Make, Part, Put, Set, Step, Tool
 from agent_sandbox.config.record import replace
 
 TYPE_CHECKING = False
@@ -34,7 +34,7 @@ def parts(want: Facts, found: Found, tools: Tools) -> tuple[Part, ...]:
     return (
         _record(want, found), _group(want, found, tools), _user(want, found, tools),
         _membership(want.name, found, tools), _membership(want.owner, found, tools),
-        *_namespace(want, found), _rule(want, found, tools),
+        *_namespace(want, found), _rule(want, found, tools), *((_asked("yes", found),) if want.sudoers else ()),
     )  # fmt: skip
 
 
@@ -42,7 +42,8 @@ def disabled_parts(want: Facts, found: Found) -> tuple[Part, ...]:
     """What should be so of a bot that is disabled."""
     return (
         Part(what="rule for sudo", should="none", found=_described(found.rule)),
-        Part(what="account", should="locked and expired", found="locked and expired" if _is_locked(found.lines) else "open"),
+        _asked("no", found),
+        Part(what="account", should="locked and expired", found=_lock(found.lines)),
         Part(what="namespace", should="0000", found=f"{found.namespace.mode:04o}" if found.namespace.kind == "directory" else "none"),
         Part(what="processes", should="none", found=_count(found)),
     )
@@ -206,13 +207,21 @@ def _rule(want: Facts, found: Found, tools: Tools) -> Part:
 
 def _described(place: Place) -> str:
     if place.secret:
-        return "cannot be read without root"
+        return UNKNOWN
     return f"another {place.kind} ({place.owner}:{place.group} {place.mode:04o})" if place.kind else "none"
 
 
-def _is_locked(lines: tuple[Line, ...]) -> bool:
+def _asked(should: str, found: Found) -> Part:
+    """Measured: a rule can be in place and sudo not go by it, or permit by another one."""
+    answer = UNKNOWN if found.permitted is None else "yes" if found.permitted else "no"
+    return Part(what="sudo lets the owner become the bot", should=should, found=answer)
+
+
+def _lock(lines: tuple[Line, ...]) -> str:
     fields = next((line.text.split(":") for line in lines if line.file == "shadow"), [])
-    return len(fields) > 7 and fields[1].startswith("!") and fields[7] == "1"
+    if not fields:
+        return UNKNOWN
+    return "locked and expired" if len(fields) > 7 and fields[1].startswith("!") and fields[7] == "1" else "open"
 
 
 def _count(found: Found) -> str:

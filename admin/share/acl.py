@@ -83,6 +83,20 @@ def with_named_group(entries: tuple[Entry, ...], number: int, rights: int) -> tu
     return (*cut, Entry(tag=MASK, rights=most))
 
 
+def without_named_group(entries: tuple[Entry, ...], number: int) -> tuple[Entry, ...]:
+    """Without that group's entry, and without a mask where nobody else needs one: then the owning group gets what it had under it."""
+    rest = tuple(one for one in entries if (one.tag, one.id) != (GROUP, number))
+    if any(one.tag in (USER, GROUP) for one in rest) or not has(rest, MASK):
+        return rest
+    mask = rights_of(rest, MASK)
+    return tuple(Entry(tag=one.tag, rights=one.rights & mask if one.tag == OWNING_GROUP else one.rights) for one in rest if one.tag != MASK)
+
+
+def others_may(mode: int, entries: tuple[Entry, ...], *, group: int) -> bool:
+    """May somebody of `group`, who is not otherwise named, do anything at all with it?"""
+    return not has(entries, GROUP, group) and bool(rights_of(entries, OTHER) if entries else mode & 0o007)
+
+
 def shared_default(mode: int, entries: tuple[Entry, ...]) -> tuple[Entry, ...]:
     """What new files start from, so that a umask does not take the group's rights: the owner's and the group's all, others' as here."""
     base = entries or from_mode(mode & 0o007)

@@ -104,7 +104,7 @@ def check_nesting(path: str) -> None:
 
 
 def notes(owner: str, group: int, closed: list[str]) -> tuple[str, ...]:
-    said = [f"the group may pass through {one} now, and see nothing in it" for one in closed]
+    said = [f"the group may pass through {one} now; what is in it is closed to it, new files open to others are not" for one in closed]
     if owner not in grp.getgrgid(group).gr_mem:
         said.append(f"{owner} is not in the group {GROUP}: sudo botadm init")
     elif not session_knows(group):

@@ -9,9 +9,10 @@ from agent_sandbox.admin.descriptors import Kept
 from agent_sandbox.admin.share.acl import ALL, ENTER, READ, WRITE, pack, parse, shared_default, with_group
 from agent_sandbox.config.record import record, replace
 
-LINKS, SPECIAL, HARD, OTHERS, SETUID, FIXED, MOUNTS, DEEP = (
+LINKS, SPECIAL, HARD, OTHERS, SETUID, FIXED, MOUNTS, DEEP, BESIDE = (
     "symbolic links", "devices, FIFOs and sockets", "files with several names (hard links)", "other people's files", "setuid and setgid programs",
     "files that nobody may change (immutable, append-only)", "other file systems (mount points)", "paths that are too long",
+    "files beside the way that stay open to whoever may pass",
 )  # fmt: skip
 SECRETS = {
     ".git": "hooks and settings in it run as whoever uses git here next",
@@ -41,7 +42,7 @@ class File:
 def reason_to_skip(file: File, people: frozenset[int]) -> str:
     """"" = it is shared."""
     if file.kind not in (stat.S_IFDIR, stat.S_IFREG):
-        return SPECIAL
+        return LINKS if file.kind == stat.S_IFLNK else SPECIAL
     if file.kept.uid not in people:
         return OTHERS
     if file.kind == stat.S_IFREG and file.names > 1:
@@ -52,9 +53,9 @@ def reason_to_skip(file: File, people: frozenset[int]) -> str:
 
 
 def shared(file: File, group: int) -> Kept:
-    """As it should be: a directory g+rwxs with a default ACL, a file g+rw and g+x where its owner has x."""
+    """As it should be: a directory g+rwxs with a default ACL, a file g+r, and g+w and g+x where its owner has them."""
     kept, is_directory = file.kept, file.kind == stat.S_IFDIR
-    rights = ALL if is_directory else READ | WRITE | (ENTER if kept.mode & 0o100 else 0)
+    rights = ALL if is_directory else READ | kept.mode >> 6 & (WRITE | ENTER)
     mode = kept.mode | rights << 3 | (0o2000 if is_directory else 0)
     access = with_group(parse(bytes.fromhex(kept.access)), rights)
     default = shared_default(mode, parse(bytes.fromhex(kept.default))) if is_directory else ()

@@ -13,7 +13,7 @@ from agent_sandbox.admin.bots.facts import bots_of
 from agent_sandbox.admin.descriptors import Kept, opened, restore
 from agent_sandbox.admin.places import GROUP
 from agent_sandbox.admin.share import records, ways
-from agent_sandbox.admin.share.rules import MOST_SHOWN, OTHERS, File, Tally, reason_to_skip, released, shared, warning
+from agent_sandbox.admin.share.rules import BESIDE, MOST_SHOWN, OTHERS, File, Tally, reason_to_skip, released, shared, warning
 from agent_sandbox.admin.share.walk import walk
 from agent_sandbox.admin.tell import tell
 
@@ -84,7 +84,8 @@ def share(act: ShareTree) -> Tally:
     writer = records.Writer(records.Header(path=act.path, owner=act.owner, recursive=act.recursive))
     try:
         with opened(act.path) as top:
-            ways.open_ways(act.path, group, pwd.getpwnam(act.owner).pw_uid)
+            for open_still in ways.open_ways(act.path, group, pwd.getpwnam(act.owner).pw_uid):
+                count.skip(BESIDE, open_still)
             for handle, file in walk(top, recursive=act.recursive, skipped=count.skip):
                 interrupt.check()
                 count.warn(file)
@@ -124,7 +125,7 @@ def take_back(act: ShareTree, *, known: int) -> None:
             if kept and kept != file.kept:
                 _change(handle, file, kept)
     if not known:
-        ways.close_ways(act.path)
+        ways.close_ways(act.path, grp.getgrnam(GROUP).gr_gid)
     records.cut(act.path, known)
 
 
@@ -146,7 +147,7 @@ def unshare(act: UnshareTree) -> Tally:
                 _change(handle, file, wanted)
             count.step(changed=wanted != file.kept)
     if act.recursive or total <= 1:
-        ways.close_ways(act.path)
+        ways.close_ways(act.path, shared_group)
         records.forget(act.path)
     return count.tally(gone=len(before) if act.recursive else 0)
 

@@ -10,14 +10,14 @@ import os
 import stat
 
 from agent_sandbox.admin.descriptors import keep
-from agent_sandbox.admin.share.rules import DEEP, LINKS, MOUNTS, File
+from agent_sandbox.admin.share.rules import DEEP, MOUNTS, File
 from agent_sandbox.launcher.syscalls import marks, open_beneath
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-REASONS = {errno.ELOOP: LINKS, errno.EXDEV: MOUNTS, errno.ENAMETOOLONG: DEEP}
+REASONS = {errno.EXDEV: MOUNTS, errno.ENAMETOOLONG: DEEP}
 
 
 def walk(top: int, *, recursive: bool, skipped: Callable[[str, str], None]) -> Iterator[tuple[int, File]]:
@@ -56,7 +56,7 @@ def _open(folder: int, name: str, flags: int, path: str, skipped: Callable[[str,
     except OSError as error:
         if error.errno in REASONS:
             skipped(REASONS[error.errno], path)
-        elif error.errno not in (errno.ENOENT, errno.ENOTDIR):
+        elif error.errno not in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP):  # gone, or something else in its place since we looked
             raise OSError(error.errno, error.strerror, path) from None
         return -1
 

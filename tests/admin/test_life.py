@@ -66,6 +66,8 @@ def test_bots_are_apart(shared: Machine) -> None:
     other = run_as(shared, "dora", "cat", "/var/bot/clio/file")
     assert (own.stdout, other.returncode, other.stdout) == ("mine\n", 1, "")
     assert other.stderr == "cat: /var/bot/clio/file: Permission denied\n"
+    assert run_as(shared, "clio", "ls", "/var/bot/clio").stdout == "env\nfile\n"
+    assert run_as(shared, "dora", "ls", "/var/bot/clio").stderr == "ls: cannot open directory '/var/bot/clio': Permission denied\n"
     assert shared.run("/bin/cat", "/var/bot/clio/file", user="alice").stdout == "mine\n"  # and her owner's
 
 
@@ -167,16 +169,28 @@ def test_status_names_each_thing_that_is_not_as_it_should_be(bots: Machine) -> N
     wrong = {check["what"] for check in data["checks"] if not check["ok"]}
     assert (found.returncode, data["ok"]) == (1, False)
     assert wrong == {"user clio", "clio in the group bot", "/var/bot/clio/env", "owner and mode of /var/bot/clio", "rule for sudo"}
+    assert [check["ok"] for check in data["checks"] if check["what"] == "sudo lets the owner become the bot"] == [True]  # by the rule as it is
     bots.must("update", "clio")
     assert bots.must("status", "clio").returncode == 0
     assert bots.must("update", "clio").stdout == "update clio: nothing to do\n"
 
 
+def test_status_asks_sudo_itself(bots: Machine) -> None:
+    """The rule lies where it should, and sudo does not read it."""
+    assert bots.must("status", "clio").returncode == 0
+    bots.shell("sed -i '/includedir/d' /etc/sudoers")
+    done = bots.botadm("status", "clio")
+    assert done.returncode == 1 and "WRONG sudo lets the owner become the bot: no" in done.stdout
+    assert "sudo does not go by the rule" in bots.must("create", "dora").stdout
+
+
 def test_anybody_may_list_and_look(bots: Machine) -> None:
     assert bots.run(BOTADM, "list", user="alice").stdout.split() == ["clio", "alice", "enabled", "open", "rule"]
     assert json.loads(bots.run(BOTADM, "list", "--json", user="alice").stdout)[0]["name"] == "clio"
-    seen = bots.run(BOTADM, "status", "clio", user="alice")
-    assert "rule for sudo: cannot be read without root" in seen.stdout
+    bots.add_person("bob")
+    for person in ("alice", "bob"):
+        seen = bots.run(BOTADM, "status", "clio", user=person)
+        assert seen.returncode == 0 and "rule for sudo: cannot be seen without root" in seen.stdout and "WRONG" not in seen.stdout
     assert "only root can do that" in bots.run(BOTADM, "create", "dora", user="alice").stderr
 
 

@@ -31,9 +31,10 @@ def strict(local: Path) -> Iterator[Machine]:
 
 
 def entry(site: Machine) -> str:
-    rule = (site.root / "etc/sudoers.d/bot-clio").read_text().splitlines()[-1]
-    assert rule.startswith("alice ALL=(clio) NOPASSWD: NOSETENV: /usr/local/lib/agent-sandbox/versions/")
-    return rule.split()[-1]
+    rule = (site.root / "etc/sudoers.d/bot-clio").read_text()
+    found = re.search("^alice ALL=.clio. NOPASSWD: NOSETENV: (/usr/local/lib/agent-sandbox/versions/[^ ]*/bin/agent-sandbox-bot)", rule, re.MULTILINE)
+    assert found
+    return found[1].strip()
 
 
 def test_what_the_entry_point_runs_is_the_bots(strict: Machine) -> None:
