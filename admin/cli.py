@@ -73,7 +73,7 @@ def _add_names(words: dict[str, argparse.ArgumentParser]) -> None:
     words["noshare"].add_argument("--group", default="", metavar="G", help="for files without a record (default: the owner's)")
     words["init"].add_argument("--undo", action="store_true", help="remove what init made")
     words["create"].add_argument("--no-sudoers", action="store_true", help="write no rule for sudo")
-    words["create"].add_argument("--strict", action="store_true", help="the rule permits our own entry point alone")
+    words["create"].add_argument("--strict", action="store_true", help="the rule permits jails alone (agent-sandbox --bot)")
     words["create"].add_argument("--force", action="store_true", help="take over a directory that is there")
     words["update"].add_argument("--sudoers", action=argparse.BooleanOptionalAction, default=None, help="write a rule for sudo, or remove it")
     words["update"].add_argument("--strict", action=argparse.BooleanOptionalAction, default=None, help="as for create")

@@ -1,9 +1,8 @@
 """The one program that a strict rule lets a person start as a bot. It runs as the bot, from root's own files, and decides nothing by variables.
 
-    agent-sandbox-bot run DIRECTORY TERM LANG COMMAND [ARGUMENTS…]
-    agent-sandbox-bot session NAME          the bot's side of `agent-sandbox --bot`
+    agent-sandbox-bot session NAME          the bot's side of `agent-sandbox --bot`: a jail, and nothing without one
 
-A verb is a word in `VERBS`; whatever else somebody gives to sudo ends here with exit status 125.
+Whatever else somebody gives to sudo ends here with exit status 125.
 """
 
 from __future__ import annotations
@@ -13,26 +12,26 @@ import pwd
 import sys
 
 from agent_sandbox.admin.bots.facts import Facts, read_facts
-from agent_sandbox.admin.bots.session import UMASK, environment, parse_variables
-from agent_sandbox.admin.tell import tell
+from agent_sandbox.admin.bots.jailed import session
 from agent_sandbox.config.errors import UserError
+from agent_sandbox.launcher.say import say
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
-MOST = 1 << 20
+VERB = "session"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     words = tuple(sys.argv[1:] if argv is None else argv)
     try:
         facts = who_am_i()
-        if not words or words[0] not in VERBS:
-            raise UserError("expected a verb", hint=f"one of: {', '.join(VERBS)}")
-        return VERBS[words[0]](facts, words[1:])
+        if len(words) != 2 or words[0] != VERB:
+            raise UserError(f"expected: {VERB} NAME", hint="`agent-sandbox --bot` starts this")
+        return session(facts, words[1])
     except UserError as error:
-        tell(str(error), "error")
+        say(str(error), "error")
         return error.code
 
 
@@ -49,61 +48,6 @@ def who_am_i() -> Facts:
         raise UserError(f"uid {uid} is not a bot that is enabled")
     return facts
 
-
-def run(facts: Facts, words: tuple[str, ...]) -> int:
-    if len(words) < 4:
-        raise UserError("expected: run DIRECTORY TERM LANG COMMAND …")
-    directory, term, lang, *command = words
-    os.umask(UMASK)
-    variables = environment(facts, {"TERM": term, "LANG": lang}, enter(facts, directory))
-    return execute(command, {**variables, **own_variables(facts)})
-
-
-def enter(facts: Facts, directory: str) -> str:
-    try:
-        os.chdir(directory)
-        return directory
-    except OSError:
-        tell(f"{facts.name} cannot enter {ascii(directory)[1:-1]}; starting in {facts.namespace}")
-    try:
-        os.chdir(facts.namespace)
-    except OSError as error:
-        raise UserError(f"cannot be entered: {error.strerror}", where=facts.namespace)
-    return facts.namespace
-
-
-def own_variables(facts: Facts) -> dict[str, str]:
-    """The bot's own file, read as the bot."""
-    try:
-        with open(f"{facts.namespace}/env", encoding="utf-8", errors="surrogateescape", newline="\n") as file:
-            return parse_variables(file.read(MOST))
-    except OSError:
-        return {}
-
-
-def execute(command: list[str], variables: dict[str, str]) -> int:
-    try:
-        os.execvpe(command[0], command, variables)
-    except FileNotFoundError:
-        tell(f"{ascii(command[0])[1:-1]}: not found")
-        return 127
-    except OSError as error:
-        tell(f"{ascii(command[0])[1:-1]}: {error.strerror}")
-        return 126
-
-
-def session(facts: Facts, words: tuple[str, ...]) -> int:
-    from agent_sandbox.admin.bots import jailed
-    from agent_sandbox.launcher.say import say
-
-    try:
-        return jailed.session(facts, words)
-    except UserError as error:
-        say(str(error), "error")
-        return error.code
-
-
-VERBS: dict[str, Callable[[Facts, tuple[str, ...]], int]] = {"run": run, "session": session}
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -35,10 +35,9 @@ PATIENCE = 10  # seconds
 OTHERWISE = "/bin/sh"  # for a shell that the bot cannot run
 
 
-def session(facts: Facts, words: tuple[str, ...]) -> int:
-    if len(words) != 1:
-        raise UserError("expected: session NAME", hint="`agent-sandbox --bot` starts this")
-    line = call(words[0], facts)
+def session(facts: Facts, name: str) -> int:
+    """`name` is the socket where the person's side waits."""
+    line = call(name, facts)
     handed = take(line)
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)

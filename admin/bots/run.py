@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
 def run(name: str, command: tuple[str, ...]) -> NoReturn:
     facts = need_facts(name)
-    check_permitted(facts)
+    check_unjailed(facts)
     _become(facts, command, _here())
 
 
 def shell(name: str, program: str) -> NoReturn:
     facts = need_facts(name)
-    check_permitted(facts)
+    check_unjailed(facts)
     if not os.path.isabs(program) or not os.access(program, os.X_OK):
         raise UserError("is not a program's absolute path", where=program, hint="such as /bin/bash")
     _become(facts, login_shell(program), facts.namespace)
@@ -36,6 +36,13 @@ def check_permitted(facts: Facts) -> None:
     me = pwd.getpwuid(os.getuid()).pw_name
     if me not in (facts.owner, "root"):
         raise UserError(f"{facts.name} is {facts.owner}'s bot, and you are {me}", hint="sudo's rule is for the owner alone")
+
+
+def check_unjailed(facts: Facts) -> None:
+    """What a strict rule permits is a jail."""
+    check_permitted(facts)
+    if facts.strict and os.getuid() != 0:
+        raise UserError(f"{facts.name} runs in jails alone: its rule is strict", hint=f"agent-sandbox --bot {facts.name} COMMAND")
 
 
 def _become(facts: Facts, command: tuple[str, ...], directory: str) -> NoReturn:

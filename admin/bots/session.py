@@ -39,19 +39,10 @@ def word(value: str, otherwise: str) -> str:
 
 
 def sudo_words(facts: Facts, sudo: str, env: dict[str, str], command: tuple[str, ...]) -> tuple[str, ...]:
-    """With a strict rule by way of our entry point, which does the same as the bot; else by env and sh, which every bot can run."""
-    become = (sudo, "-n", "-u", facts.name, "--")
-    if facts.strict:
-        return (*become, facts.entry, "run", env["PWD"], env["TERM"], env["LANG"], *command)
+    """By env and sh, which every bot can run."""
     variables = (f"{name}={value}" for name, value in env.items())
-    return (*become, "/usr/bin/env", "-i", *variables, "/bin/sh", "-c", START, "botadm", env["PWD"], *command)
+    return (sudo, "-n", "-u", facts.name, "--", "/usr/bin/env", "-i", *variables, "/bin/sh", "-c", START, "botadm", env["PWD"], *command)
 
 
 def login_shell(program: str) -> tuple[str, ...]:
     return (program, "-l")
-
-
-def parse_variables(text: str) -> dict[str, str]:
-    """The bot's own `env` file: NAME=VALUE lines as they stand, as the shell's loop reads them."""
-    pairs = (line.split("=", 1) for line in text.split("\n") if "=" in line)
-    return {name: value for name, value in pairs if re.match(r"[A-Za-z_][A-Za-z0-9_]*\Z", name)}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shlex
 import signal
 import subprocess
 import time
@@ -16,9 +15,8 @@ import pexpect
 import pytest
 
 from tests.machines.needs import need
-from tests.machines.site import Machine, machine
+from tests.machines.site import LAUNCHER, Machine, machine
 
-LAUNCHER = "/usr/local/bin/agent-sandbox"
 BACKENDS = ("bwrap", "landlock")
 PROJECT = "/home/alice/work"
 ADMIN = "/app/lib/agent-sandbox"
@@ -88,30 +86,6 @@ def test_the_jail_runs_as_the_bot_and_what_it_makes_is_the_persons_too(shared: M
     assert (done.returncode, done.stdout) == (7, "clio\nmine\n0007\n"), done.stderr
     seen = shared.shell("cat hers made deep/er/made; echo changed >>made; rm deep/er/made; stat -c '%U %G' made", user="alice", cwd=PROJECT)
     assert seen == "mine\nmore\nnew\nnew\nclio bot\n"
-
-
-KEYS = "cat /home/alice/.ssh/id_ed25519 || cat /home/alice/.aws/credentials"
-LAX = "cat /home/alice/.netrc"
-CLOSED = {
-    "her keys": KEYS,
-    "the other bot's namespace": "ls /var/bot/dora",
-    "the system": "touch /usr/local/x",
-    "sudo": "sudo -n true",
-    "becoming the other bot": "sudo -n -u dora true",
-}
-
-
-@pytest.mark.parametrize("backend", BACKENDS)
-def test_what_a_bot_reaches_is_the_project_and_its_own_namespace_and_nothing_else(shared: Machine, backend: str) -> None:
-    """With a jail by view and by UID; without one by UID alone, which is of no use for a file that everybody may read."""
-    shared.must("create", "dora")
-    assert shared.shell(f"{KEYS}; {LAX}", user="alice") == "hunter2\nhunter2\n"  # the control
-    tried = "\n".join(f"({act}) >/dev/null 2>&1 && echo {shlex.quote(name)}" for name, act in CLOSED.items())
-    script = f"{tried}\n({LAX}) 2>/dev/null; id -un; echo x >>hers && echo project"
-    jailed = inside(shared, "bash", "-c", script, options=("--backend", backend))
-    assert jailed.stdout == "clio\nproject\n", (jailed.stdout, jailed.stderr)
-    bare = shared.run("/usr/local/bin/botadm", "run", "clio", "bash", "-c", f"{script}; echo x >~/own && echo own", user="alice", cwd=PROJECT)
-    assert bare.stdout == "hunter2\nclio\nproject\nown\n", (bare.stdout, bare.stderr)
 
 
 def test_variables_pass_the_persons_filter_and_files_of_the_bot_decide_nothing(shared: Machine) -> None:

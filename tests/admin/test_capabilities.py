@@ -1,4 +1,4 @@
-"""What a bot can and cannot do, each with the same act by somebody who can: without a jail, by its UID alone."""
+"""What a bot can and cannot do, each with the same act by somebody who can: without a jail, by its UID alone, and in one of each kind."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.machines.site import BOTADM, Machine, machine
+from tests.machines.site import BOTADM, LAUNCHER, Machine, machine
+
+HOWS = ("alone", "bwrap", "landlock")
 
 # what is tried; who can, or "" for root
 ALLOWED = {
-    "its own namespace, to write": "echo x > /var/bot/clio/mine && rm /var/bot/clio/mine",
+    "its own namespace, to write": "echo x > ~/mine && rm ~/mine",  # in a jail a throw-away one
     "the shared project, to write": "echo x > /home/alice/work/new && rm /home/alice/work/new",
     "the shared project, to read": "grep -q one /home/alice/work/file",
     "the system, to read": "test -r /etc/hostname && /usr/bin/python3 -c ''",
@@ -24,7 +26,7 @@ REFUSED = {
     "the human's ssh key": ("cat /home/alice/.ssh/id_ed25519", "alice"),
     "the human's ssh directory": ("ls /home/alice/.ssh", "alice"),
     "the human's cloud keys": ("cat /home/alice/.aws/credentials", "alice"),
-    "the human's home, to list": ("ls /home/alice", "alice"),
+    "the human's home, to list": ("ls -A /home/alice | grep other", "alice"),
     "the human's home, to write": ("echo x > /home/alice/.bashrc", "alice"),
     "the human's other project": ("cat /home/alice/other/file", "alice"),
     "the human's processes' variables": ("cat /proc/$(cat /tmp/alice.pid)/environ | tr '\\0' '\\n' | grep -q hunter2", "alice"),
@@ -54,28 +56,35 @@ def world(local: Path) -> Iterator[Machine]:
         yield site
 
 
-def act(site: Machine, script: str, who: str) -> int:
+def act(site: Machine, script: str, who: str, how: str = "alone") -> int:
     """Its exit status; 99 would be a script that never ran."""
-    if who in ("clio", "dora"):
-        return site.run(BOTADM, "run", who, "sh", "-c", f"({script}) >/dev/null 2>&1 && exit 0 || exit 3", user="alice").returncode
-    return site.run("/bin/sh", "-c", f"({script}) >/dev/null 2>&1 && exit 0 || exit 3", user=who or "root").returncode
+    words = ("sh", "-c", f"({script}) >/dev/null 2>&1 && exit 0 || exit 3")
+    if who not in ("clio", "dora"):
+        return site.run("/bin/sh", *words[1:], user=who or "root").returncode
+    if how == "alone":
+        return site.run(BOTADM, "run", who, *words, user="alice").returncode
+    return site.run(LAUNCHER, "--bot", who, "--quiet", "--backend", how, "--", *words, user="alice", cwd="/home/alice/work").returncode
 
 
+@pytest.mark.parametrize("how", HOWS)
 @pytest.mark.parametrize("what", ALLOWED)
-def test_a_bot_can(world: Machine, what: str) -> None:
-    assert act(world, ALLOWED[what], "clio") == 0
+def test_a_bot_can(world: Machine, what: str, how: str) -> None:
+    assert act(world, ALLOWED[what], "clio", how) == 0
 
 
+@pytest.mark.parametrize("how", HOWS)
 @pytest.mark.parametrize("what", REFUSED)
-def test_a_bot_cannot(world: Machine, what: str) -> None:
+def test_a_bot_cannot(world: Machine, what: str, how: str) -> None:
     script, who = REFUSED[what]
     assert act(world, script, who) == 0, f"the control: {who or 'root'} can"
-    assert act(world, script, "clio") == 3
+    assert act(world, script, "clio", how) == 3
 
 
+@pytest.mark.parametrize("how", HOWS)
 @pytest.mark.parametrize("words", [("-n", "true"), ("-n", "-u", "dora", "true"), ("-n", "-u", "alice", "true"), ("-n", "-l")])
-def test_a_bot_has_no_sudo(world: Machine, words: tuple[str, ...]) -> None:
-    done = world.run(BOTADM, "run", "clio", "sudo", *words, user="alice")
+def test_a_bot_has_no_sudo(world: Machine, words: tuple[str, ...], how: str) -> None:
+    start = (BOTADM, "run", "clio") if how == "alone" else (LAUNCHER, "--bot", "clio", "--quiet", "--backend", how, "--")
+    done = world.run(*start, "sudo", *words, user="alice", cwd="/home/alice/work")
     assert done.returncode == 1 and "sudo" in done.stderr
     assert world.run("/usr/bin/sudo", "-n", "-u", "clio", "true", user="alice").returncode == 0  # the control
 

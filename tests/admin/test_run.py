@@ -17,7 +17,7 @@ SECRETS = {"AWS_SECRET_ACCESS_KEY": "hunter2", "SSH_AUTH_SOCK": "/tmp/agent", "D
 
 @pytest.fixture(scope="module")
 def both(local: Path) -> Iterator[Machine]:
-    """alice with one bot of each kind."""
+    """alice with two bots, the second with a strict rule."""
     with machine(local) as site:
         site.add_person("alice")
         site.must("init")
@@ -26,9 +26,16 @@ def both(local: Path) -> Iterator[Machine]:
         yield site
 
 
-@pytest.fixture(params=["clio", "dora"], ids=["open", "strict"])
-def bot(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
+@pytest.fixture
+def bot() -> str:
+    return "clio"
+
+
+def test_a_strict_bot_runs_in_jails_alone(both: Machine) -> None:
+    for words in (("run", "dora", "id", "-un"), ("shell", "dora")):
+        done = both.run(BOTADM, *words, user="alice")
+        assert (done.returncode, "agent-sandbox --bot dora" in done.stderr) == (125, True), done.stderr
+    assert both.run(BOTADM, "run", "dora", "id", "-un").stdout == "dora\n"  # root may do everything anyway
 
 
 def test_only_seven_variables_are_set(both: Machine, bot: str) -> None:

@@ -1,4 +1,4 @@
-"""A strict rule: sudo starts our entry point as the bot, and nothing else, whatever is tried. Refused by real sudo, not by us."""
+"""A strict rule: sudo starts our entry point as the bot, which builds a jail, and nothing else, whatever is tried. Refused by real sudo."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ import os
 import re
 import shlex
 import shutil
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from bootstrap import install
-from tests.machines.site import BOTADM, CLONE, Machine, machine
+from tests.machines.site import BOTADM, CLONE, LAUNCHER, Machine, machine
 
 SUDO = "/usr/bin/sudo"
 EVIL = shlex.quote("import posix\\nposix.mkdir('/tmp/evil/ran')\\n")
@@ -25,6 +26,8 @@ def strict(local: Path) -> Iterator[Machine]:
         site.add_person("alice")
         site.must("init")
         site.must("create", "clio", "--strict")
+        site.shell("mkdir /home/alice/work", user="alice")
+        site.must("share", "-r", "/home/alice/work")
         site.shell(f"cp {entry(site)} /tmp/agent-sandbox-bot; chmod 755 /tmp/agent-sandbox-bot; mkdir /tmp/evil")
         site.shell(f"printf {EVIL} | tee /tmp/evil/os.py /tmp/evil/sitecustomize.py /tmp/evil/pwd.py; chmod -R 777 /tmp/evil")
         yield site
@@ -37,15 +40,15 @@ def entry(site: Machine) -> str:
     return found[1].strip()
 
 
-def test_what_the_entry_point_runs_is_the_bots(strict: Machine) -> None:
+def jailed(site: Machine, *words: str, **more: object) -> subprocess.CompletedProcess[str]:
+    return site.run(LAUNCHER, "--bot", "clio", "--quiet", "--", *words, user="alice", cwd="/home/alice/work", **more)  # type: ignore[arg-type]
+
+
+def test_what_the_entry_point_runs_is_a_jail_as_the_bot(strict: Machine) -> None:
     """The control of all below: the way that is permitted works."""
-    script = "id -un; umask; env | sort; exit 9"
-    done = strict.run(BOTADM, "run", "clio", "sh", "-c", script, user="alice", env={"SECRET": "x", "LANG": "de_DE.UTF-8"})
-    assert done.returncode == 9, done.stderr
-    assert done.stdout.splitlines() == [
-        "clio", "0007", "HOME=/var/bot/clio", "LANG=de_DE.UTF-8", "LOGNAME=clio", "PATH=/var/bot/clio/.local/bin:/usr/local/bin:/usr/bin:/bin",
-        "PWD=/", "TERM=xterm", "USER=clio",
-    ]  # fmt: skip
+    done = jailed(strict, "sh", "-c", "id -un; umask; echo $AGENT_SANDBOX; touch made; exit 9", env={"MY_SECRET": "x"})
+    assert (done.returncode, done.stdout) == (9, "clio\n0007\n1\n"), done.stderr
+    assert strict.shell("stat -c %U made", user="alice", cwd="/home/alice/work") == "clio\n"
 
 
 COMMANDS = {
@@ -54,28 +57,28 @@ COMMANDS = {
     "a login shell": ("-u", "clio", "-i"),
     "a shell with a command": ("-u", "clio", "-s", "--", "ENTRY"),
     "an editor": ("-u", "clio", "-e", "/etc/hostname"),
-    "as root": ("-u", "root", "--", "ENTRY", "run", "/", "dumb", "C", "id"),
-    "as root by number": ("-u", "#0", "--", "ENTRY", "run", "/", "dumb", "C", "id"),
-    "as the overflow number": ("-u", "#4294967295", "--", "ENTRY", "run", "/", "dumb", "C", "id"),
-    "another group": ("-u", "clio", "-g", "root", "--", "ENTRY", "run", "/", "dumb", "C", "id"),
-    "the interpreter": ("-u", "clio", "--", "/usr/bin/python3", "-I", "ENTRY", "run", "/", "dumb", "C", "id"),
-    "by way of env": ("-u", "clio", "--", "/usr/bin/env", "ENTRY", "run", "/", "dumb", "C", "id"),
+    "as root": ("-u", "root", "--", "ENTRY", "session", "x"),
+    "as root by number": ("-u", "#0", "--", "ENTRY", "session", "x"),
+    "as the overflow number": ("-u", "#4294967295", "--", "ENTRY", "session", "x"),
+    "another group": ("-u", "clio", "-g", "root", "--", "ENTRY", "session", "x"),
+    "the interpreter": ("-u", "clio", "--", "/usr/bin/python3", "-I", "ENTRY", "session", "x"),
+    "by way of env": ("-u", "clio", "--", "/usr/bin/env", "ENTRY", "session", "x"),
     "a neighbour of it": ("-u", "clio", "--", "BIN/botadm", "list"),
     "a longer name": ("-u", "clio", "--", "ENTRY-x"),
-    "its name alone": ("-u", "clio", "--", "agent-sandbox-bot", "run", "/", "dumb", "C", "id"),
-    "a copy of it": ("-u", "clio", "--", "/tmp/agent-sandbox-bot", "run", "/", "dumb", "C", "id"),
+    "its name alone": ("-u", "clio", "--", "agent-sandbox-bot", "session", "x"),
+    "a copy of it": ("-u", "clio", "--", "/tmp/agent-sandbox-bot", "session", "x"),
     "metacharacters in one word": ("-u", "clio", "--", "ENTRY; id"),
     "a substitution": ("-u", "clio", "--", "ENTRY$(id)"),
     "a pipe": ("-u", "clio", "--", "ENTRY|id"),
     "a new line": ("-u", "clio", "--", "ENTRY\nid"),
-    "the environment kept": ("-E", "-u", "clio", "--", "ENTRY", "run", "/", "dumb", "C", "id"),
-    "one variable kept": ("--preserve-env=PYTHONPATH", "-u", "clio", "--", "ENTRY", "run", "/", "dumb", "C", "id"),
-    "LD_PRELOAD": ("-u", "clio", "LD_PRELOAD=/tmp/x.so", "ENTRY", "run", "/", "dumb", "C", "id"),
-    "PATH": ("-u", "clio", "PATH=/tmp", "ENTRY", "run", "/", "dumb", "C", "id"),
-    "PYTHONPATH": ("-u", "clio", "PYTHONPATH=/tmp", "ENTRY", "run", "/", "dumb", "C", "id"),
-    "another directory": ("-D", "/root", "-u", "clio", "--", "ENTRY", "run", "/", "dumb", "C", "id"),
-    "another root": ("-R", "/tmp", "-u", "clio", "--", "ENTRY", "run", "/", "dumb", "C", "id"),
-    "more descriptors": ("-C", "9", "-u", "clio", "--", "ENTRY", "run", "/", "dumb", "C", "id"),
+    "the environment kept": ("-E", "-u", "clio", "--", "ENTRY", "session", "x"),
+    "one variable kept": ("--preserve-env=PYTHONPATH", "-u", "clio", "--", "ENTRY", "session", "x"),
+    "LD_PRELOAD": ("-u", "clio", "LD_PRELOAD=/tmp/x.so", "ENTRY", "session", "x"),
+    "PATH": ("-u", "clio", "PATH=/tmp", "ENTRY", "session", "x"),
+    "PYTHONPATH": ("-u", "clio", "PYTHONPATH=/tmp", "ENTRY", "session", "x"),
+    "another directory": ("-D", "/root", "-u", "clio", "--", "ENTRY", "session", "x"),
+    "another root": ("-R", "/tmp", "-u", "clio", "--", "ENTRY", "session", "x"),
+    "more descriptors": ("-C", "9", "-u", "clio", "--", "ENTRY", "session", "x"),
 }  # fmt: skip
 
 
@@ -86,37 +89,33 @@ def test_sudo_refuses_everything_else(strict: Machine, words: tuple[str, ...]) -
     tried = strict.run(SUDO, "-n", *given, user="alice", env={"SUDO_EDITOR": "/usr/bin/id", "PYTHONPATH": "/tmp", "PATH": "/tmp:/usr/bin:/bin"})
     assert tried.returncode == 1
     assert tried.stdout == ""
-    assert "sudo" in tried.stderr and "botadm" not in tried.stderr
+    assert "sudo" in tried.stderr and "agent-sandbox: " not in tried.stderr
 
 
 @pytest.mark.parametrize(
     "name", ["LD_PRELOAD", "LD_LIBRARY_PATH", "PATH", "PYTHONPATH", "PYTHONSTARTUP", "PYTHONHOME", "SUDO_EDITOR", "BASH_ENV", "ENV", "IFS"]
 )
-def test_a_variable_reaches_neither_the_entry_point_nor_the_command(strict: Machine, name: str) -> None:
-    words = ("-n", "-u", "clio", "--", entry(strict), "run", "/", "dumb", "C", "/bin/sh", "-c", f'echo "[${name}]" | grep -v evil')
+def test_a_variable_has_no_effect_on_the_entry_point(strict: Machine, name: str) -> None:
+    """It comes as far as its own words: nobody waits at that name."""
+    words = ("-n", "-u", "clio", "--", entry(strict), "session", "nobody-there")
     done = strict.run(SUDO, *words, user="alice", env={name: "/tmp/evil" if name != "LD_PRELOAD" else "/tmp/evil/x.so"})
-    assert done.returncode == 0, done.stderr
+    assert (done.returncode, "nobody is there who could say what to run" in done.stderr) == (125, True), done.stderr
     assert not (strict.root / "tmp/evil/ran").exists()
 
 
 @pytest.mark.parametrize("words", [
-    (), ("help",), ("--help",), ("-c", "id"), ("run",), ("run", "/", "dumb", "C"), ("shell",), ("run;id",), ("../run", "/", "x", "y", "id"),
+    (), ("help",), ("--help",), ("-c", "id"), ("run",), ("run", "/", "dumb", "C", "id"), ("shell",), ("session",), ("session", "a", "b"),
+    ("session;id",),
 ])  # fmt: skip
-def test_the_entry_point_knows_its_verbs_alone(strict: Machine, words: tuple[str, ...]) -> None:
+def test_the_entry_point_knows_its_verb_alone(strict: Machine, words: tuple[str, ...]) -> None:
     done = strict.run(SUDO, "-n", "-u", "clio", "--", entry(strict), *words, user="alice")
     assert (done.returncode, done.stdout) == (125, "")
-    assert done.stderr.startswith("botadm: expected")
-
-
-def test_words_for_the_terminal_and_language_are_plain_words(strict: Machine) -> None:
-    words = ("run", "/", "x\ny", "$(id)", "/usr/bin/env")
-    done = strict.run(SUDO, "-n", "-u", "clio", "--", entry(strict), *words, user="alice")
-    assert "TERM=dumb\n" in done.stdout and "LANG=C.UTF-8\n" in done.stdout
+    assert done.stderr.startswith("agent-sandbox: expected")
 
 
 def test_the_entry_point_is_for_bots_alone(strict: Machine) -> None:
-    assert "not for root" in strict.run(entry(strict), "run", "/", "dumb", "C", "id").stderr
-    assert "is not a bot" in strict.run(entry(strict), "run", "/", "dumb", "C", "id", user="alice").stderr
+    assert "not for root" in strict.run(entry(strict), "session", "x").stderr
+    assert "is not a bot" in strict.run(entry(strict), "session", "x", user="alice").stderr
 
 
 def test_strict_is_refused_for_code_that_others_can_change(site: Machine, local: Path) -> None:
@@ -157,7 +156,6 @@ def test_a_bot_can_become_strict_and_back(bots: Machine) -> None:
     assert bots.run(SUDO, "-n", "-u", "clio", "--", "/usr/bin/id", "-un", user="alice").stdout == "clio\n"  # control
     bots.must("update", "clio", "--strict")
     assert bots.run(SUDO, "-n", "-u", "clio", "--", "/usr/bin/id", user="alice").returncode == 1
-    assert bots.run(BOTADM, "run", "clio", "id", "-un", user="alice").stdout == "clio\n"
     bots.must("update", "clio", "--no-strict")
     assert bots.run(SUDO, "-n", "-u", "clio", "--", "/usr/bin/id", "-un", user="alice").stdout == "clio\n"
 

@@ -23,12 +23,13 @@ from tests.machines.copies import PYTHON
 
 CLONE = Path(__file__).resolve().parents[2]
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-BOTADM = "/usr/local/bin/botadm"
+BOTADM, LAUNCHER = "/usr/local/bin/botadm", "/usr/local/bin/agent-sandbox"
 ACCOUNT_FILES = ("passwd", "group", "shadow", "gshadow", "subuid", "subgid")
 ETC = (
     *ACCOUNT_FILES, "sudoers", "sudoers.d", "sudo.conf", "pam.d", "pam.conf", "security", "login.defs", "default", "nsswitch.conf", "ld.so.cache",
     "ld.so.conf", "ld.so.conf.d", "alternatives", "profile", "profile.d", "bash.bashrc", "hosts", "hostname", "host.conf", "resolv.conf", "localtime",
     "timezone", "environment", "skel", "shells", "inputrc", "terminfo", "locale.alias", "services", "protocols", "gai.conf", "debian_version",
+    "firejail",
 )  # fmt: skip
 SETUP = """
 set -e
@@ -151,8 +152,8 @@ def machine(local: Path, *, own_processes: bool = True) -> Iterator[Machine]:
 
 def choose_numbers(path: Path) -> None:
     """New users get numbers that nobody else has: processes, and what they may use, are counted by number on the whole machine."""
-    first = 30_000 + os.getpid() % 500 * 60
-    ranges = {"SYS_UID_MIN": first, "SYS_UID_MAX": first + 29, "UID_MIN": first + 30, "UID_MAX": first + 59}
+    first = 30_000 + os.getpid() % 300 * 100
+    ranges = {"SYS_UID_MIN": first, "SYS_UID_MAX": first + 29, "UID_MIN": first + 30, "UID_MAX": first + 99}
     lines = [line for line in path.read_text().splitlines() if line.split()[:1] not in [[name] for name in (*ranges, *map(group, ranges))]]
     chosen = [f"{one}\t{number}" for name, number in ranges.items() for one in (name, group(name))]
     path.write_text("\n".join([*lines, *chosen]) + "\n")
