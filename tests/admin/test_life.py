@@ -131,6 +131,16 @@ def test_a_namespace_that_became_a_link_is_removed_and_not_what_it_names(shared:
     assert shared.shell("ls /var/bot") == "dora\n"
 
 
+def test_what_is_mounted_in_a_namespace_stops_its_end_before_anything_is_done(bots: Machine) -> None:
+    bots.shell("mkdir /var/bot/clio/mnt; mount --bind /home/alice /var/bot/clio/mnt; touch /var/bot/clio/file")
+    before = bots.state("/home", "/var/bot", "/var/lib/botadm")
+    done = bots.botadm("destroy", "clio", "--force")
+    assert done.returncode == 125 and "something is mounted in it: /var/bot/clio/mnt" in done.stderr
+    assert bots.state("/home", "/var/bot", "/var/lib/botadm") == before
+    bots.shell("umount /var/bot/clio/mnt")
+    bots.must("destroy", "clio", "--force")
+
+
 def test_a_deep_tree_is_removed(bots: Machine) -> None:
     script = "import os\nos.chdir(os.environ['HOME'])\nfor _ in range(3000):\n    os.mkdir('d'); os.chdir('d')\nopen('end', 'w')"
     assert run_as(bots, "clio", "python3", "-c", script).returncode == 0
