@@ -32,10 +32,15 @@ def test_nothing_is_left_of_two_bots(site: Machine) -> None:
     site.must("create", "dora", "--strict")
     site.must("share", "-r", PROJECT)
     assert run_as(site, "clio", "sh", "-c", "cat a && touch ~/x && mkdir -p ~/deep/er", cwd=PROJECT).stdout == "hello\n"
+    site.start(BOTADM, "run", "clio", "sleep", "600", user="alice")
+    assert processes(site, "clio")
     site.must("disable", "clio")
     site.must("enable", "clio")
     site.must("noshare", "-r", PROJECT)
+    site.start(BOTADM, "run", "clio", "sleep", "600", user="alice")
+    assert processes(site, "clio")
     site.must("destroy", "clio", "--force")
+    assert "sleep 600" not in site.run("/bin/ps", "-eo", "args").stdout
     site.must("destroy", "dora", input="dora\n")
     site.must("init", "--undo")
     assert site.state("/home", "/var/bot", "/var/lib/botadm", "/var/mail") == before
@@ -209,7 +214,8 @@ def run_as(site: Machine, bot: str, *argv: str, cwd: str = "/") -> subprocess.Co
 
 
 def processes(site: Machine, name: str) -> list[str]:
-    for _ in range(50):
+    """Waits for the first a little."""
+    for _ in range(100):
         lines = site.run("/bin/ps", "-eo", "user:20,stat,pid").stdout.splitlines()
         found = [line for line in lines if line.split()[0] == name and "Z" not in line.split()[1]]
         if found:
