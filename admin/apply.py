@@ -40,11 +40,13 @@ def apply(command: str, steps: tuple[Step, ...], turn: int) -> tuple[Tally, ...]
             tallies.append(_do(book, number, step, done, turn))
         doing = "note in the journal that all is done"
         book.end("applied")
-    except PROBLEMS as error:
+    except Exception as error:
         undone = take_back(tuple(done))
         if not undone.stuck:
             with contextlib.suppress(OSError):  # then the next command takes it back once more, which changes nothing
                 book.end("undone")
+        if not isinstance(error, PROBLEMS):  # a mistake of ours: all is back, and it shows
+            raise
         raise _failure(command, doing, _words(error), undone) from None
     journal.tidy()
     return tuple(one for one in tallies if one)

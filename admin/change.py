@@ -42,7 +42,7 @@ def change(command: str, plan: Callable[[Tools], Planned], *, dry_run: bool) -> 
         for line in recover():
             tell(line)
         planned = plan(tools)
-        tallies = apply(command, planned.steps, turn) if planned.steps else ()
+        tallies = apply(command, planned.steps, turn) if planned.steps else planned.surveyed
     return Outcome(command=command, steps=planned.steps, applied=bool(planned.steps), notes=planned.notes, tallies=tallies)
 
 

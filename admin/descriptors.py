@@ -130,7 +130,11 @@ def read_file(path: str, most: int = 1 << 20) -> bytes:
     with opened(path, os.O_RDONLY | os.O_NONBLOCK) as handle:
         if not stat.S_ISREG(os.fstat(handle).st_mode):
             raise UserError("is not a regular file", where=path)
-        return os.read(handle, most)
+        with open(handle, "rb", closefd=False) as file:
+            content = file.read(most + 1)
+        if len(content) > most:  # half of it could not be put back
+            raise UserError(f"is larger than {most >> 20} MiB", where=path)
+        return content
 
 
 def write_file(path: str, content: bytes, kept: Kept) -> str:

@@ -97,6 +97,13 @@ def find(name: str, owner: str) -> Found:
     )  # fmt: skip
 
 
+def mounts_below(path: str) -> tuple[str, ...]:
+    """Mount points at and below a path; the kernel writes blanks in them as \\040."""
+    with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as file:
+        points = [line.split(" ")[4].replace("\\040", " ") for line in file]
+    return tuple(point for point in points if point == path or point.startswith(f"{path}/"))
+
+
 def ask_sudo(facts: Facts) -> bool | None:
     """A rule that lies in its place is one thing, that sudo goes by it another."""
     sudo = find_tool("sudo")

@@ -15,6 +15,7 @@ from agent_sandbox.launcher.processes import state
 
 PATIENCE = 2.0  # seconds between asking and killing
 LONGEST = 15.0
+NOBODY = 65534
 
 
 def processes_of(uid: int) -> list[int]:
@@ -45,7 +46,16 @@ def end_processes(uid: int) -> bool:
             number = signal.SIGKILL
         _signal_all(uid, number)
         time.sleep(0.05)
+        if number == signal.SIGKILL:
+            _kill_each(uid)
     return True
+
+
+def _kill_each(uid: int) -> None:
+    """The second way, as root: they could have killed our child, which was one of theirs."""
+    for pid in processes_of(uid):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
 
 
 def _signal_all(uid: int, number: int) -> None:
@@ -53,8 +63,8 @@ def _signal_all(uid: int, number: int) -> None:
     if child == 0:
         try:
             os.setgroups([])
-            os.setresgid(uid, uid, uid)
-            os.setresuid(uid, uid, 0)  # the saved one stays root's: nobody but root can signal us meanwhile
+            os.setresgid(NOBODY, NOBODY, NOBODY)
+            os.setresuid(uid, uid, 0)  # real and effective are the user's, or we would reach root's too; the saved one keeps them from tracing us
             os.kill(-1, number)
         except OSError:  # nobody is left
             pass

@@ -26,7 +26,7 @@ class Outcome:
 
 
 def outcome_text(outcome: Outcome) -> str:
-    if not outcome.steps and not outcome.tallies:
+    if not outcome.steps:
         lines = [f"{outcome.command}: nothing to do"]
     elif outcome.applied:
         lines = [f"{outcome.command}: done, {_count(outcome.steps)}", *(f"  {step.does}" for step in outcome.steps)]

@@ -9,7 +9,7 @@ from agent_sandbox.admin.apply import recover, take_back
 from agent_sandbox.admin.bots import plan, site
 from agent_sandbox.admin.bots.facts import Facts, list_facts, need_facts
 from agent_sandbox.admin.change import Planned, change
-from agent_sandbox.admin.found import Found, ask_sudo, find, find_site
+from agent_sandbox.admin.found import Found, ask_sudo, find, find_site, mounts_below
 from agent_sandbox.admin.names import check_bot_name
 from agent_sandbox.admin.owner import find_owner, need_root
 from agent_sandbox.admin.places import GROUP, namespace_of
@@ -123,6 +123,8 @@ def destroy(name: str, *, keep_rule: bool, dry_run: bool) -> Outcome:
         found = find(name, facts.owner)
         if found.user and found.user.home != namespace_of(name):
             raise UserError(f"the user {name} has another home ({found.user.home}): it is not the bot that we made")
+        if mounted := mounts_below(namespace_of(name)):
+            raise UserError(f"something is mounted in it: {', '.join(mounted)}", where=namespace_of(name), hint="umount it, and start again")
         left = f"files of {name} elsewhere keep its number {found.user.uid}, which the next account may get" if found.user else ""
         return Planned(steps=plan.destroy_steps(found, tools, keep_rule=keep_rule), notes=(left,) if left else ())
 

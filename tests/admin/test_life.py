@@ -32,10 +32,15 @@ def test_nothing_is_left_of_two_bots(site: Machine) -> None:
     site.must("create", "dora", "--strict")
     site.must("share", "-r", PROJECT)
     assert run_as(site, "clio", "sh", "-c", "cat a && touch ~/x && mkdir -p ~/deep/er", cwd=PROJECT).stdout == "hello\n"
+    site.start(BOTADM, "run", "clio", "sleep", "600", user="alice")
+    assert processes(site, "clio")
     site.must("disable", "clio")
     site.must("enable", "clio")
     site.must("noshare", "-r", PROJECT)
+    site.start(BOTADM, "run", "clio", "sleep", "600", user="alice")
+    assert processes(site, "clio")
     site.must("destroy", "clio", "--force")
+    assert "sleep 600" not in site.run("/bin/ps", "-eo", "args").stdout
     site.must("destroy", "dora", input="dora\n")
     site.must("init", "--undo")
     assert site.state("/home", "/var/bot", "/var/lib/botadm", "/var/mail") == before
@@ -131,6 +136,16 @@ def test_a_namespace_that_became_a_link_is_removed_and_not_what_it_names(shared:
     assert shared.shell("ls /var/bot") == "dora\n"
 
 
+def test_what_is_mounted_in_a_namespace_stops_its_end_before_anything_is_done(bots: Machine) -> None:
+    bots.shell("mkdir /var/bot/clio/mnt; mount --bind /home/alice /var/bot/clio/mnt; touch /var/bot/clio/file")
+    before = bots.state("/home", "/var/bot", "/var/lib/botadm")
+    done = bots.botadm("destroy", "clio", "--force")
+    assert done.returncode == 125 and "something is mounted in it: /var/bot/clio/mnt" in done.stderr
+    assert bots.state("/home", "/var/bot", "/var/lib/botadm") == before
+    bots.shell("umount /var/bot/clio/mnt")
+    bots.must("destroy", "clio", "--force")
+
+
 def test_a_deep_tree_is_removed(bots: Machine) -> None:
     script = "import os\nos.chdir(os.environ['HOME'])\nfor _ in range(3000):\n    os.mkdir('d'); os.chdir('d')\nopen('end', 'w')"
     assert run_as(bots, "clio", "python3", "-c", script).returncode == 0
@@ -199,7 +214,8 @@ def run_as(site: Machine, bot: str, *argv: str, cwd: str = "/") -> subprocess.Co
 
 
 def processes(site: Machine, name: str) -> list[str]:
-    for _ in range(50):
+    """Waits for the first a little."""
+    for _ in range(100):
         lines = site.run("/bin/ps", "-eo", "user:20,stat,pid").stdout.splitlines()
         found = [line for line in lines if line.split()[0] == name and "Z" not in line.split()[1]]
         if found:

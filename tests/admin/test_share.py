@@ -59,7 +59,8 @@ def test_what_is_shared_and_what_is_left_alone_and_named(tree: Machine) -> None:
 def test_giving_back_restores_each_file(tree: Machine) -> None:
     before = tree.state(HOME, "/var/lib/botadm/shares")
     tree.must("share", "-r", PROJECT)
-    assert tree.must("share", "-r", PROJECT).stdout.startswith(f"share {PROJECT}: nothing to do")
+    again = tree.must("share", "-r", PROJECT).stdout
+    assert again.startswith(f"share {PROJECT}: nothing to do\n") and "left alone: 1 other people's files\n    bobs" in again
     tree.must("noshare", "-r", PROJECT)
     assert tree.state(HOME, "/var/lib/botadm/shares") == before
     assert tree.must("noshare", "-r", PROJECT).stdout == f"noshare {PROJECT}: nothing to do\n"

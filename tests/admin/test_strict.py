@@ -166,7 +166,8 @@ def test_without_sudoers_there_is_no_rule(site: Machine) -> None:
     assert not (site.root / "etc/sudoers.d/bot-clio").exists()
     assert site.run(BOTADM, "run", "clio", "id", user="alice").returncode == 1
     site.must("update", "clio", "--sudoers")
-    assert site.run(BOTADM, "run", "clio", "id", "-un", user="alice").stdout == "clio\n"
+    done = site.run(BOTADM, "run", "clio", "id", "-un", user="alice")
+    assert (done.stdout, done.stderr) == ("clio\n", "")
     site.shell("echo '# the site wrote this' >> /etc/sudoers.d/bot-clio")
     site.must("destroy", "clio", "--no-sudoers", "--force")
     assert (site.root / "etc/sudoers.d/bot-clio").exists()
