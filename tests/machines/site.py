@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import shlex
 import shutil
 import signal
@@ -32,9 +31,6 @@ ETC = (
     "timezone", "environment", "skel", "shells", "inputrc", "terminfo", "locale.alias", "services", "protocols", "gai.conf", "debian_version",
     "firejail",
 )  # fmt: skip
-# Out of the way of the host's users: their processes are ended by number, and ours are seen there.
-NUMBERS = [f"{kind}_{end}" for kind in ("UID", "GID") for end in ("MIN 70000", "MAX 79999")]
-NUMBERS += [f"SYS_{kind}_{end}" for kind in ("UID", "GID") for end in ("MIN 69000", "MAX 69999")]
 SETUP = """
 set -e
 mount --bind {top}/etc /etc
@@ -181,9 +177,7 @@ def copy_etc(target: Path) -> None:
         subprocess.run(["/bin/cp", "-a", *parts, str(target)], check=True)
     finally:
         unlock_accounts()
-    defaults = [line for line in (target / "login.defs").read_text().splitlines() if not re.match(r"(SYS_)?[UG]ID_M", line)]
     (target / "pip.conf").write_text("[global]\nno-index = true\n")  # an installation here asks no network
-    (target / "login.defs").write_text("\n".join([*defaults, *NUMBERS, ""]))
 
 
 @contextlib.contextmanager
