@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from bootstrap import install
-from tests.machines.site import BOTADM, CLONE, LAUNCHER, Machine, machine
+from tests.machines.site import BOTADM, CLONE_INSIDE, LAUNCHER, Machine, machine
 
 SUDO = "/usr/bin/sudo"
 EVIL = shlex.quote("import posix\\nposix.mkdir('/tmp/evil/ran')\\n")
@@ -146,7 +146,7 @@ def test_strict_is_refused_below_a_directory_that_others_can_write(site: Machine
 
 def test_the_clone_itself_is_no_install(site: Machine) -> None:
     site.must("init")
-    start = f"import sys; sys.path.insert(0, {str(CLONE / 'src')!r}); from agent_sandbox.admin.cli import main; "
+    start = f"import sys; sys.path.insert(0, {str(CLONE_INSIDE / 'src')!r}); from agent_sandbox.admin.cli import main; "
     done = site.run("/usr/bin/python3", "-I", "-c", start + "sys.exit(main(['create', 'clio', '--strict', '--owner', 'alice']))")
     assert done.returncode == 125
     assert "--strict needs an installed copy" in done.stderr or "others can change" in done.stderr

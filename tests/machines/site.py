@@ -22,6 +22,7 @@ from agent_sandbox.launcher.syscalls import lock_accounts, unlock_accounts
 from tests.machines.copies import PYTHON
 
 CLONE = Path(__file__).resolve().parents[2]
+CLONE_INSIDE = Path("/mnt")  # it may lie below what a machine has its own of
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 BOTADM, LAUNCHER = "/usr/local/bin/botadm", "/usr/local/bin/agent-sandbox"
 ACCOUNT_FILES = ("passwd", "group", "shadow", "gshadow", "subuid", "subgid")
@@ -33,6 +34,7 @@ ETC = (
 )  # fmt: skip
 SETUP = """
 set -e
+mount --bind {clone} {inside}
 mount --bind {top}/etc /etc
 mount --bind {top}/home /home
 mount --bind {local} /usr/local
@@ -182,7 +184,7 @@ def copy_etc(target: Path) -> None:
 
 @contextlib.contextmanager
 def hold(top: Path, local: Path, own_processes: bool = True) -> Iterator[int]:
-    script = SETUP.format(top=shlex.quote(str(top)), local=shlex.quote(str(local)))
+    script = SETUP.format(top=shlex.quote(str(top)), local=shlex.quote(str(local)), clone=shlex.quote(str(CLONE)), inside=CLONE_INSIDE)
     pids = ["--pid", "--fork", "--kill-child=KILL", "--mount-proc"] if own_processes else []
     space = ["/usr/bin/unshare", "--mount", *pids, "--propagation", "private"]
     process = subprocess.Popen([*space, "/bin/bash", "-c", script], stdout=subprocess.PIPE, text=True, start_new_session=True)
@@ -210,5 +212,5 @@ def install_into(local: Path) -> None:
     for name in ("bin", "lib", "sbin"):
         (local / name).mkdir(mode=0o755)
     with machine(local) as one:
-        done = one.run(PYTHON, "-I", CLONE / "bootstrap/install.py", "--system", timeout=180)
+        done = one.run(PYTHON, "-I", CLONE_INSIDE / "bootstrap/install.py", "--system", timeout=180)
         assert done.returncode == 0, done.stderr
