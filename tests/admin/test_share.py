@@ -131,6 +131,16 @@ def test_what_a_person_changed_meanwhile_stays(bots: Machine) -> None:
     assert bots.shell("stat -c %a . beside; getfacl --absolute-names --skip-base . beside", cwd=HOME) == "705\n600\n"
 
 
+def test_a_shared_directory_that_was_removed_can_be_given_back(bots: Machine) -> None:
+    before = bots.state(HOME, "/var/lib/botadm/shares")
+    bots.shell("mkdir -p work/a", user="alice", cwd=HOME)
+    bots.must("share", "-r", PROJECT)
+    bots.shell("rm -r work", user="alice", cwd=HOME)
+    assert "is shared" in bots.botadm("init", "--undo").stderr or "there are bots" in bots.botadm("init", "--undo").stderr
+    bots.must("noshare", PROJECT)
+    assert bots.state(HOME, "/var/lib/botadm/shares") == before
+
+
 def test_a_way_of_somebody_elses_is_not_opened(bots: Machine) -> None:
     bots.shell("mkdir -m 700 /srv/closed && mkdir /srv/closed/work && chown alice:alice /srv/closed/work && chown nobody /srv/closed || true")
     try:
