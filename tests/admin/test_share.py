@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import time
+from collections.abc import Iterator
 
 import pytest
 
@@ -18,8 +19,9 @@ PROJECT = f"{HOME}/work"
 
 
 @pytest.fixture
-def tree(bots: Machine) -> Machine:
+def tree(bots: Machine) -> Iterator[Machine]:
     """One of each kind."""
+    need("chattr")
     bots.add_person("bob")
     script = """
     umask 022; mkdir -p work/a/b work/closed; cd work
@@ -242,6 +244,7 @@ def listing(site: Machine) -> dict[str, str]:
 
 def test_progress_is_told(bots: Machine) -> None:
     """Files are many when each takes long: here strace makes them."""
+    need("strace")
     bots.shell("mkdir work; cd work; for n in $(seq 400); do : > $n; done", user="alice", cwd=HOME)
     slow = ("/usr/bin/strace", "-qq", "-o", "/tmp/trace", "-e", "trace=chmod", "-e", "inject=chmod:delay_exit=3000")
     caller = {"SUDO_USER": "alice", "SUDO_UID": str(bots.uid("alice"))}
