@@ -10,6 +10,7 @@ from __future__ import annotations
 from agent_sandbox.config.record import record
 
 MEMBERS = {"group": 3, "gshadow": 3}  # the field that lists a group's members
+NUMBERED = ("passwd", "group")  # the third field is a number that no two may have
 
 
 @record
@@ -79,13 +80,22 @@ def _list(members: str) -> list[str]:
 
 
 def _inserted(lines: list[str], before: Line) -> list[str]:
-    """After the line that it followed; at the end where that one is gone."""
+    """After the line that it followed; at the end where that one is gone. Not if its number has become somebody else's."""
+    if before.file in NUMBERED:
+        number = _field(before.text, 2)
+        if any(_field(text, 2) == number for text in lines):
+            raise Conflict(f"the number of {before.name} in {before.file} ({number}) is somebody else's now")
     place = next((number + 1 for number, text in enumerate(lines) if before.after and name_of(text) == before.after), None)
     if place is None:
         place = 0 if not before.after else len(lines)
     if place and not lines[place - 1].endswith("\n"):
         lines[place - 1] += "\n"
     return [*lines[:place], f"{before.text}\n", *lines[place:]]
+
+
+def _field(line: str, number: int) -> str:
+    fields = line.rstrip("\n").split(":")
+    return fields[number] if len(fields) > number else ""
 
 
 def name_of(line: str) -> str:

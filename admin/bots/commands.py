@@ -7,7 +7,7 @@ import os
 from agent_sandbox.admin import journal
 from agent_sandbox.admin.apply import recover, take_back
 from agent_sandbox.admin.bots import plan, site
-from agent_sandbox.admin.bots.facts import Facts, list_facts, need_facts
+from agent_sandbox.admin.bots.facts import Facts, list_facts, need_facts, read_facts
 from agent_sandbox.admin.change import Planned, change
 from agent_sandbox.admin.found import Found, ask_sudo, find, find_site, mounts_below
 from agent_sandbox.admin.names import check_bot_name
@@ -141,6 +141,7 @@ def undo(*, dry_run: bool) -> Outcome:
         entry = next((one for one in reversed(journal.entries()) if one.end == "applied"), None)
         if entry is None:
             return Outcome(command="undo", steps=(), applied=False)
+        check_unused(entry.command)
         steps = tuple(Step(does=f"take back: {one.does}", why=f"«{entry.command}»", act=one.act) for one in reversed(entry.steps))
         lost = tuple(f"cannot be taken back: {one.does}" for one in entry.steps if isinstance(one.act, FINAL))
         if not dry_run:
@@ -148,6 +149,17 @@ def undo(*, dry_run: bool) -> Outcome:
             lost += tuple(f"could not be taken back: {one}" for one in undone.stuck)
             journal.mark(entry, "undone")
     return Outcome(command=f"undo of «{entry.command}»", steps=steps, applied=not dry_run, notes=lost)
+
+
+def check_unused(command: str) -> None:
+    """A bot that has worked is destroyed, not un-created: its processes and files would outlive it."""
+    word, _, name = command.partition(" ")
+    facts = read_facts(name) if word == "create" else None
+    if facts is None:
+        return
+    names = set(os.listdir(namespace_of(name))) if os.path.isdir(namespace_of(name)) else set[str]()
+    if find(name, facts.owner).processes or names - {file for file, _, _ in plan.FILES}:
+        raise UserError(f"{name} has been used since", hint=f"sudo botadm destroy {name}")
 
 
 def status(name: str) -> tuple[Facts, tuple[Part, ...]]:

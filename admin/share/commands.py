@@ -46,9 +46,11 @@ def noshare(path: str, *, owner: str, group: str, recursive: bool, dry_run: bool
     def planned(tools: Tools) -> Planned:
         person = find_owner(owner, os.environ, bot_names())
         need_group()
-        check_place(path, person)
         act = UnshareTree(path=path, owner=person, group=group or primary_group(person), recursive=recursive)
         recorded = records.size_of(path) > 0
+        if recorded and not os.path.lexists(path):
+            return Planned(steps=(Step(does=f"forget {path}", why="it is gone; the way to it is closed again", act=act),))
+        check_place(path, person)
         if not recorded and grp.getgrgid(os.lstat(path).st_gid).gr_name != GROUP:
             return Planned(steps=())
         why = "as recorded when it was shared" if recorded else f"there is no record: the group becomes {act.group}"

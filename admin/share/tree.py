@@ -16,6 +16,7 @@ from agent_sandbox.admin.share import records, ways
 from agent_sandbox.admin.share.rules import BESIDE, MOST_SHOWN, OTHERS, File, Tally, reason_to_skip, released, shared, warning
 from agent_sandbox.admin.share.walk import walk
 from agent_sandbox.admin.tell import tell
+from agent_sandbox.config.record import record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -131,25 +132,38 @@ def take_back(act: ShareTree, *, known: int) -> None:
 
 def unshare(act: UnshareTree) -> Tally:
     """Recorded files as recorded; what was made since keeps its owner and gets the other group. The record goes last."""
-    count, ours = Count("giving back"), people(act.owner)
-    group, shared_group = grp.getgrnam(act.group).gr_gid, grp.getgrnam(GROUP).gr_gid
-    before = records.read_known(act.path)
-    total = len(before)
-    with opened(act.path) as top:
-        for handle, file in walk(top, recursive=act.recursive, skipped=count.skip):
-            interrupt.check()
-            kept = before.pop(records.identity_of(file), None)
-            wanted = kept or released(file, group, shared_group)
-            if kept is None and wanted != file.kept and (reason := reason_to_skip(file, ours)):
-                count.skip(reason, file.path)
-                continue
-            if wanted != file.kept:
-                _change(handle, file, wanted)
-            count.step(changed=wanted != file.kept)
-    if act.recursive or total <= 1:
-        ways.close_ways(act.path, shared_group)
+    count, before = Count("giving back"), records.read_known(act.path)
+    terms = Terms(group=grp.getgrnam(act.group).gr_gid, shared_group=grp.getgrnam(GROUP).gr_gid, people=people(act.owner))
+    whole = act.recursive or len(before) <= 1
+    if os.path.lexists(act.path):
+        with opened(act.path) as top:
+            for handle, file in walk(top, recursive=act.recursive, skipped=count.skip):
+                interrupt.check()
+                _give_back(handle, file, before.pop(records.identity_of(file), None), terms, count)
+    if whole or not os.path.lexists(act.path):  # a tree that is gone has only its record left
+        ways.close_ways(act.path, terms.shared_group)
         records.forget(act.path)
-    return count.tally(gone=len(before) if act.recursive else 0)
+    return count.tally(gone=len(before) if whole else 0)
+
+
+@record
+class Terms:
+    """For what has no record: from which group to which, and whose files."""
+
+    group: int
+    shared_group: int
+    people: frozenset[int]
+
+
+def _give_back(handle: int, file: File, kept: Kept | None, terms: Terms, count: Count) -> None:
+    wanted = kept or released(file, terms.group, terms.shared_group)
+    reason = reason_to_skip(file, terms.people) if kept is None and wanted != file.kept else ""
+    if reason:
+        count.skip(reason, file.path)
+        return
+    if wanted != file.kept:
+        _change(handle, file, wanted)
+    count.step(changed=wanted != file.kept)
 
 
 def belongs_to(path: str, owner: str) -> str:

@@ -165,6 +165,15 @@ def test_undo_takes_back_the_last_command_and_then_the_one_before(site: Machine)
     assert {path: what for path, what in site.state("/var/bot").items()} == {path: what for path, what in states[0].items() if "botadm" not in path}
 
 
+def test_a_bot_that_has_worked_is_not_uncreated(bots: Machine) -> None:
+    run_as(bots, "clio", "touch", "/var/bot/clio/work")
+    done = bots.botadm("undo")
+    assert done.returncode == 125 and "clio has been used since" in done.stderr
+    bots.shell("rm /var/bot/clio/work")
+    bots.must("undo")
+    assert bots.uid("clio") == -1 and not (bots.root / "var/bot/clio").exists()
+
+
 def test_undoing_one_member_leaves_the_others(site: Machine) -> None:
     """Somebody else joins the group between a command and its undo: only our own change is taken back."""
     site.add_person("bob")

@@ -61,6 +61,12 @@ def test_the_quick_start_works_word_for_word(new_machine: Machine) -> None:
     assert new_machine.state("/var/bot", "/var/lib/botadm") == before
 
 
+def test_only_root_installs_for_everybody(new_machine: Machine) -> None:
+    done = new_machine.run("make", "install-system", user="alice", cwd="/home/alice/agent-sandbox")
+    assert done.returncode == 2 and "only root installs for everybody" in done.stderr
+    assert new_machine.shell("ls /usr/local") == ""
+
+
 def test_every_command_of_the_page_exists() -> None:
     from agent_sandbox.admin.cli import parser
 

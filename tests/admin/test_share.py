@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import time
+from collections.abc import Iterator
 
 import pytest
 
@@ -18,8 +19,9 @@ PROJECT = f"{HOME}/work"
 
 
 @pytest.fixture
-def tree(bots: Machine) -> Machine:
+def tree(bots: Machine) -> Iterator[Machine]:
     """One of each kind."""
+    need("chattr")
     bots.add_person("bob")
     script = """
     umask 022; mkdir -p work/a/b work/closed; cd work
@@ -131,6 +133,16 @@ def test_what_a_person_changed_meanwhile_stays(bots: Machine) -> None:
     assert bots.shell("stat -c %a . beside; getfacl --absolute-names --skip-base . beside", cwd=HOME) == "705\n600\n"
 
 
+def test_a_shared_directory_that_was_removed_can_be_given_back(bots: Machine) -> None:
+    before = bots.state(HOME, "/var/lib/botadm/shares")
+    bots.shell("mkdir -p work/a", user="alice", cwd=HOME)
+    bots.must("share", "-r", PROJECT)
+    bots.shell("rm -r work", user="alice", cwd=HOME)
+    assert "is shared" in bots.botadm("init", "--undo").stderr or "there are bots" in bots.botadm("init", "--undo").stderr
+    bots.must("noshare", PROJECT)
+    assert bots.state(HOME, "/var/lib/botadm/shares") == before
+
+
 def test_a_way_of_somebody_elses_is_not_opened(bots: Machine) -> None:
     bots.shell("mkdir -m 700 /srv/closed && mkdir /srv/closed/work && chown alice:alice /srv/closed/work && chown nobody /srv/closed || true")
     try:
@@ -232,6 +244,7 @@ def listing(site: Machine) -> dict[str, str]:
 
 def test_progress_is_told(bots: Machine) -> None:
     """Files are many when each takes long: here strace makes them."""
+    need("strace")
     bots.shell("mkdir work; cd work; for n in $(seq 400); do : > $n; done", user="alice", cwd=HOME)
     slow = ("/usr/bin/strace", "-qq", "-o", "/tmp/trace", "-e", "trace=chmod", "-e", "inject=chmod:delay_exit=3000")
     caller = {"SUDO_USER": "alice", "SUDO_UID": str(bots.uid("alice"))}

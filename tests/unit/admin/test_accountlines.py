@@ -46,6 +46,11 @@ def test_another_line_that_somebody_changed_is_a_conflict() -> None:
         put_back("clio:secret:1:\n", before, left)
 
 
+def test_a_number_that_became_somebody_elses_is_not_given_twice() -> None:
+    with pytest.raises(Conflict, match="somebody else's now"):
+        put_back("root:x:0:0::/:/x\neve:x:995:1::/:/x\n", line("clio", "clio:x:995:994::/:/x", "root", file="passwd"))
+
+
 names = st.lists(st.from_regex(r"[a-z]{1,6}", fullmatch=True), unique=True, min_size=1, max_size=8)
 
 
