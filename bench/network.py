@@ -7,7 +7,6 @@ proxy can cost. Rounds are short and interleaved, and each is compared with the 
 from __future__ import annotations
 
 import json
-import os
 import statistics
 from collections.abc import Callable
 
@@ -43,19 +42,22 @@ def main(argv: list[str]) -> int:
 
 
 def show_ratios(ways: dict[str, Way], rounds: int) -> None:
-    print(f"{'':38}" + "".join(f"{name:>11}" for name in ways) + "".join(f"{name + '/direct':>18}" for name in list(ways)[1:]) + "   goal")
+    others = list(ways)[1:]
+    print(f"{'':38}" + "".join(f"{name:>11}" for name in ways) + "".join(f"{name + '/direct':>18}" for name in others) + "   goal     processor")
     for shown, line, goal, by_all in WORKS:
-        seen = in_turn({name: way for name, way in ways.items() if by_all or name != "tinyproxy"}, line, rounds)
+        seen, spent = in_turn({name: way for name, way in ways.items() if by_all or name != "tinyproxy"}, line, rounds)
         unit = MB if "MB/s" in shown else 1
         rates = "".join(f"{statistics.median(seen[name]) / unit:11,.0f}" if name in seen else f"{'–':>11}" for name in ways)
-        ratios = "".join(f"{over_direct(seen, name):18.2f}" if name in seen else f"{'–':>18}" for name in list(ways)[1:])
-        print(f"{shown:38}{rates}{ratios}   {goal}", flush=True)
+        ratios = "".join(f"{over_direct(seen, name):18.2f}" if name in seen else f"{'–':>18}" for name in others)
+        processor = ", ".join(f"{name} × {spent[name] / spent['direct']:.1f}" for name in others if name in spent)
+        print(f"{shown:38}{rates}{ratios}   {goal:8} {processor}", flush=True)
 
 
-def in_turn(ways: dict[str, Way], line: str, rounds: int) -> dict[str, list[float]]:
-    """The first round fills caches and starts what is started by the first connection."""
-    runs = [{name: way.ask(line) for name, way in ways.items()} for _ in range(rounds + 1)][1:]
-    return {name: [run[name] for run in runs] for name in ways}
+def in_turn(ways: dict[str, Way], line: str, rounds: int) -> tuple[dict[str, list[float]], dict[str, float]]:
+    """What each said in each round, and the time of the processor that all its rounds took. The first round fills caches and starts
+    what is started by the first connection."""
+    runs = [{name: way.measure(line) for name, way in ways.items()} for _ in range(rounds + 1)][1:]
+    return {name: [run[name][0] for run in runs] for name in ways}, {name: sum(run[name][1] for run in runs) for name in ways}
 
 
 def over_direct(seen: dict[str, list[float]], name: str, compare: Callable[[float, float], float] = lambda a, b: a / b) -> float:
@@ -64,7 +66,7 @@ def over_direct(seen: dict[str, list[float]], name: str, compare: Callable[[floa
 
 
 def show_connections(ways: dict[str, Way], rounds: int) -> None:
-    seen = in_turn(ways, CONNECT, rounds)
+    seen, _ = in_turn(ways, CONNECT, rounds)
     print(f"\na new connection and its first answer: direct {statistics.median(seen['direct']) / 1e3:.2f} ms")
     for name in list(ways)[1:]:
         print(f"  {name:12} + {over_direct(seen, name, lambda a, b: a - b) / 1e3:.2f} ms" + ("   (limit 1.5)" if name == "proxied" else ""))
@@ -74,6 +76,7 @@ def show_memory(ways: dict[str, Way]) -> None:
     print(f"\n{IDLE} idle tunnels, memory of the proxy:")
     for name in list(ways)[1:]:
         way = ways[name]
+        assert way.server
         before = resident(way.server())
         held = way.ask(f"hold 1 {IDLE}")
         after = resident(way.server())
@@ -83,9 +86,9 @@ def show_memory(ways: dict[str, Way]) -> None:
 
 def show_launches(jail: Jail, rounds: int) -> None:
     script = (HERE / "network_launches.py").read_text()
-    done = jail.outside("/usr/bin/python3", "-I", "-c", script, str(jail.program), str(rounds), *(["root"] if os.geteuid() == 0 else []))
+    done = jail.outside("/usr/bin/python3", "-I", "-c", script, str(jail.program), str(rounds))
     if done.code:
         raise RuntimeError(done.err)
     found = json.loads(done.out)
-    print("\na launch of `true`, ms: " + ", ".join(f"{mode} {wall:.1f}" for mode, wall in found.items()))
-    print(f"  proxied − open: {found['proxied'] - found['open']:.1f} ms   (limit 15)")
+    print("\na launch of `true`, ms: " + ", ".join(f"{mode} {wall:.1f}" for mode, wall in found["modes"].items()))
+    print(f"  proxied over open, in each round: + {found['added']:.1f} ms   (limit 15)")

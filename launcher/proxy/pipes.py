@@ -1,7 +1,7 @@
 """Pipes that the kernel moves bytes through, lent while something is on its way: an idle connection holds none.
 
 What a pipe holds is what one call moves, and a call costs nearly the same for little and for much: a few are as big as they may be, and
-those are lent first. All of them together take a third of what a user may have in pipes.
+those are lent first. All of them together take a third of what a user may have in pipes, and nearly nothing when little moves.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import fcntl
 import os
 
 BIG, BIGS, SMALL = 1 << 20, 16, 128 << 10
+KEPT = 4  # of each size, for whoever is next
 
 Pipe = tuple[int, int]  # out, into
 
@@ -48,8 +49,9 @@ class Pipes:
 
     def give(self, pipe: Pipe, *, empty: bool) -> None:
         """One that is not empty holds somebody's bytes: nobody else may get them."""
-        if empty:
-            (self._free_big if pipe in self._big else self._free_small).append(pipe)
+        free = self._free_big if pipe in self._big else self._free_small
+        if empty and len(free) < KEPT:
+            free.append(pipe)
         else:
             self._big.discard(pipe)
             self._small.discard(pipe)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from _socket import AF_INET, AF_INET6, inet_ntop, inet_pton
+from functools import lru_cache
 
 from agent_sandbox.config.hosts import Address, parse_host
 from agent_sandbox.config.record import record
@@ -57,6 +58,7 @@ def target_of(host: str, port: int) -> Target:
     return Target(host=checked, port=port, numeric=numeric)
 
 
+@lru_cache(maxsize=512)
 def check_host(text: str) -> tuple[str, bool]:
     """The one spelling, and whether it is an address: read as the entries of the lists are, or the two could mean different hosts."""
     try:

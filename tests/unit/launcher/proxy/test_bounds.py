@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_sandbox.launcher.proxy.pipes import BIG, BIGS, SMALL, Pipes
+from agent_sandbox.launcher.proxy.pipes import BIG, BIGS, KEPT, SMALL, Pipes
 from tests.unit.launcher.proxy.test_tunnels import push, tunnel
 from tests.unit.launcher.proxy.world import Proxy, echo, listening, read_all, read_head, running, web
 
@@ -181,10 +181,19 @@ def test_the_biggest_pipes_are_lent_first() -> None:
     pipes.give(taken[1], empty=False)
     again = pipes.take()
     assert again and not select.select([again[0]], [], [], 0)[0]  # a new one
-    for pipe in {*taken, again} - {None, taken[1]}:
-        assert pipe
+    lent = [pipe for pipe in {*taken, again} - {taken[1]} if pipe]
+    for pipe in lent:
         pipes.give(pipe, empty=True)
+    assert sum(is_open(pipe) for pipe in lent) == KEPT + 2  # no more than may soon be of use
     pipes.close()
+    assert not any(is_open(pipe) for pipe in lent)
+
+
+def is_open(pipe: tuple[int, int]) -> bool:
+    try:
+        return bool(os.fstat(pipe[0]))
+    except OSError:
+        return False
 
 
 def test_who_only_trickles_gives_way_to_who_wants_a_place(tmp_path: Path) -> None:
