@@ -50,6 +50,7 @@ def connect(host: Namespace, internet: Namespace) -> None:
         namespace.run("sh", "-ec", "\n".join(f"ip {line}" for line in lines))
     settings = {"ping_group_range": "0 2147483647", "ip_local_port_range": " ".join(map(str, FREE_PORTS))}  # everybody may ping
     host.run("sh", "-ec", "\n".join(f"echo {value} > /proc/sys/net/ipv4/{name}" for name, value in settings.items()))
+    internet.run("sh", "-ec", f"echo {FREE_PORTS[1] + 1} 60999 > /proc/sys/net/ipv4/ip_local_port_range")  # a server of its own has the others
 
 
 def _addresses(device: str, addresses: Sequence[str]) -> list[str]:
