@@ -7,6 +7,8 @@ the end of a line is never held back: events of a stream pass as they come.
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from agent_sandbox.launcher.proxy.chunks import Chunks
 
 PLAIN = b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-._~"
@@ -25,6 +27,7 @@ def blank(text: bytes, secret: bytes) -> bytes:
     return text
 
 
+@lru_cache(64)
 def forms(secret: bytes) -> tuple[bytes, ...]:
     """As it is, with two bytes to a character, and as it is written in JSON, in URLs and in pages."""
     wide = [secret.decode("ascii").encode(code) for code in ("utf-16-le", "utf-16-be")]
