@@ -41,7 +41,8 @@ def _numbers(signs: bytes, form: bytes) -> dict[int, bytes]:
 
 def _tables() -> list[dict[int, bytes]]:
     """How a sign may be written, by each that writes it so."""
-    json = [JSON, JSON | SLASH, *(JSON | _numbers(signs, form) for signs in NUMBERED for form in (b"\\u%04x", b"\\u%04X"))]
+    numbered = [{}, *(_numbers(signs, form) for signs in NUMBERED for form in (b"\\u%04x", b"\\u%04X"))]
+    json = [JSON | slash | numbers for slash in ({}, SLASH) for numbers in numbered]
     urls = [_numbers(SIGNS.translate(None, left), form) for left in LEFT for form in (b"%%%02x", b"%%%02X")]
     pages = [HTML, *(HTML | _numbers(signs, form) for signs in (b"'", b"\"'") for form in (b"&#%d;", b"&#x%x;"))]
     return [*json, *urls, *(table | {ord(" "): b"+"} for table in urls), *pages]

@@ -63,6 +63,7 @@ def test_other_ways_to_write_it_are_blanked_too() -> None:
         secret, quote(secret, safe=""), quote_plus(secret), quote(secret, safe="").lower(), secret.replace("\\", "\\\\").replace('"', '\\"'),
         quote(secret), quote_plus(secret, safe="/"), json.dumps(secret)[1:-1], json.dumps(secret).replace("/", "\\/")[1:-1], html.escape(secret),
         "p/q\\u002Br \\u0022s\\\\t%",  # as .NET does
+        "p\\/q\\u002br \\u0022s\\\\t%",
         "".join(sign if sign.isalnum() else f"\\u{ord(sign):04x}" for sign in secret),
     ]  # fmt: skip
     for text in written:
