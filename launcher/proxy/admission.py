@@ -40,9 +40,14 @@ class Admission:
         if self._expected.pop(peer, None) is not None:
             self._take(handle)
         else:
-            if len(self._unknown) >= WAITING:
-                os.close(self._unknown.pop(next(iter(self._unknown)))[0])
+            if peer in self._unknown:  # who was there before has gone, or the port would not be another's
+                self._turn_away(peer)
+            elif len(self._unknown) >= WAITING:
+                self._turn_away(next(iter(self._unknown)))
             self._unknown[peer] = (handle, time.monotonic())
+
+    def _turn_away(self, peer: Peer) -> None:
+        os.close(self._unknown.pop(peer)[0])
 
     def _on_told(self, events: int) -> None:
         self._hear()
@@ -68,7 +73,7 @@ class Admission:
 
     def tick(self, now: float) -> None:
         for peer in [peer for peer, (_, since) in self._unknown.items() if now - since > PATIENCE]:
-            os.close(self._unknown.pop(peer)[0])
+            self._turn_away(peer)
         for peer in [peer for peer, since in self._expected.items() if now - since > LASTING]:
             del self._expected[peer]
 

@@ -14,6 +14,7 @@ from agent_sandbox.launcher.proxy.admission import PATIENCE, WAITING, message_of
 from agent_sandbox.launcher.proxy.judge import Verdict
 from agent_sandbox.launcher.proxy.limits import Limits
 from agent_sandbox.launcher.proxy.server import Server
+from agent_sandbox.launcher.proxy.side import RESET
 
 PAGE = b"GET /agent-sandbox/log HTTP/1.1\r\nHost: x\r\n\r\n"
 
@@ -67,6 +68,27 @@ def test_many_who_are_not_told_of_do_not_keep_out_the_one_who_is() -> None:
         served.tell(ours)
         assert ours.recv(4096).startswith(b"HTTP/1.1 200") and time.monotonic() - began < PATIENCE
         assert [other.recv(10) for other in others] == [b""] * len(others)
+
+
+def test_one_who_comes_again_and_again_from_one_port_takes_no_more_than_a_place() -> None:
+    """Each time it resets the connection, so that the port is free at once."""
+    with serving() as served:
+        before = len(os.listdir("/proc/self/fd"))
+        with socket.socket() as held:
+            held.bind(("127.0.0.1", 0))
+            source = held.getsockname()
+        for _ in range(100):
+            with socket.socket() as other:
+                other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                other.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
+                other.bind(source)
+                other.connect(("127.0.0.1", served.port))
+        time.sleep(0.1)
+        assert len(os.listdir("/proc/self/fd")) <= before + 2
+        with served.connect() as ours:  # control: it goes on
+            served.tell(ours)
+            ours.sendall(PAGE)
+            assert ours.recv(4096).startswith(b"HTTP/1.1 200")
 
 
 def test_who_has_stopped_listening_is_told_of_nobody() -> None:
