@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 LONGEST_NAME, LONGEST_LABEL, LAST_PORT = 253, 63, 65535
 SIGNS = frozenset("abcdefghijklmnopqrstuvwxyz0123456789-_")
 DIGITS, HEX = frozenset("0123456789"), frozenset("0123456789abcdef")
-MAPPED, NAT64, COMPATIBLE = (ipaddress.IPv6Network(text) for text in ("::ffff:0:0/96", "64:ff9b::/96", "::/96"))
+MAPPED, TRANSLATED, NAT64, COMPATIBLE = (
+    ipaddress.IPv6Network(text) for text in ("::ffff:0:0/96", "::ffff:0:0:0/96", "64:ff9b::/96", "::/96")
+)
 LOW = 0xFFFFFFFF
 
 
@@ -153,9 +155,9 @@ def _address6(text: str) -> IP:
 
 
 def _embedded(ip: IP) -> ipaddress.IPv4Address | None:
-    """Of NAT64, 6to4 and the old IPv4-compatible form (`::` and `::1` lie there too, and lead nowhere)."""
+    """Of NAT64, of translators before it, of 6to4, and of the old IPv4-compatible form (`::` and `::1` lie there too, and lead nowhere)."""
     if isinstance(ip, ipaddress.IPv4Address):
         return None
-    if ip in NAT64 or ip in MAPPED or (ip in COMPATIBLE and int(ip) > 1):
+    if ip in NAT64 or ip in MAPPED or ip in TRANSLATED or (ip in COMPATIBLE and int(ip) > 1):
         return ipaddress.IPv4Address(int(ip) & LOW)
     return ip.sixtofour

@@ -24,14 +24,14 @@ SIZE = 18  # an IPv6 address, or an IPv4 one in that form, and a port
 PIECE = SIZE * 200
 PATIENCE = 1.0  # seconds that an unknown one waits
 LASTING = 10.0  # seconds that one who was told of may take to come
-WAITING = 256  # at one time; the next one is turned away
+WAITING = 256  # at one time; for the next one the first is turned away: of ours it is told in much less time than so many take to come
 
 
 class Admission:
     def __init__(self, told: int, poller: Poller, take: Callable[[int], None]) -> None:
         self._told, self._poller, self._take = told, poller, take
         self._expected: dict[Peer, float] = {}  # oldest first
-        self._unknown: dict[Peer, tuple[int, float]] = {}
+        self._unknown: dict[Peer, tuple[int, float]] = {}  # oldest first
         os.set_blocking(told, False)
         poller.watch(told, READ, self._on_told)
 
@@ -39,10 +39,15 @@ class Admission:
         self._hear()
         if self._expected.pop(peer, None) is not None:
             self._take(handle)
-        elif len(self._unknown) < WAITING:
-            self._unknown[peer] = (handle, time.monotonic())
         else:
-            os.close(handle)
+            if peer in self._unknown:  # who was there before has gone, or the port would not be another's
+                self._turn_away(peer)
+            elif len(self._unknown) >= WAITING:
+                self._turn_away(next(iter(self._unknown)))
+            self._unknown[peer] = (handle, time.monotonic())
+
+    def _turn_away(self, peer: Peer) -> None:
+        os.close(self._unknown.pop(peer)[0])
 
     def _on_told(self, events: int) -> None:
         self._hear()
@@ -55,9 +60,7 @@ class Admission:
             except BlockingIOError:
                 return
             if not piece:  # the supervisor has ended, and the jail with it
-                self._poller.drop(self._told)
-                os.close(self._told)
-                self._told = -1
+                self._stop_hearing()
             for at in range(0, len(piece), SIZE):
                 self._expect(peer_of(piece[at : at + SIZE]))
 
@@ -70,11 +73,18 @@ class Admission:
 
     def tick(self, now: float) -> None:
         for peer in [peer for peer, (_, since) in self._unknown.items() if now - since > PATIENCE]:
-            os.close(self._unknown.pop(peer)[0])
+            self._turn_away(peer)
         for peer in [peer for peer, since in self._expected.items() if now - since > LASTING]:
             del self._expected[peer]
 
+    def _stop_hearing(self) -> None:
+        if self._told >= 0:
+            self._poller.drop(self._told)
+            os.close(self._told)
+            self._told = -1
+
     def close(self) -> None:
+        self._stop_hearing()
         for handle, _ in self._unknown.values():
             os.close(handle)
         self._unknown.clear()

@@ -7,7 +7,7 @@ in pieces or in an encoding, in which the secret could not be recognised if the 
 from __future__ import annotations
 
 from agent_sandbox.config.record import record, replace
-from agent_sandbox.launcher.proxy.head import end_to_end
+from agent_sandbox.launcher.proxy.head import HOP, NEVER_HOP, end_to_end
 from agent_sandbox.launcher.proxy.scrub import blank
 from agent_sandbox.launcher.proxy.target import Malformed, Target, target_of
 
@@ -23,8 +23,11 @@ ELSEWHERE = frozenset((
     b"host", b"forwarded", b"x-forwarded-host", b"x-forwarded-for", b"x-forwarded-proto", b"x-forwarded-server", b"x-original-url", b"x-rewrite-url",
     b"x-original-host", b"x-host", b"x-http-method", b"x-http-method-override", b"x-method-override",
 ))  # fmt: skip
-IN_PIECES = frozenset((b"accept-encoding", b"range", b"if-range", b"a-im", b"want-digest", b"want-repr-digest", b"want-content-digest"))
+IN_PIECES = frozenset((
+    b"accept-encoding", b"accept-charset", b"range", b"if-range", b"a-im", b"want-digest", b"want-repr-digest", b"want-content-digest",
+))  # fmt: skip
 NOT_BACK = frozenset((b"set-cookie", b"set-cookie2"))  # a credential of its own, as good as the one that it was given for
+FRAMING = HOP | NEVER_HOP  # which are understood as they are written: with _ they would be for somebody else
 HTTPS = 443
 
 
@@ -47,9 +50,14 @@ def credential_of(wired: Wired) -> Credential:
     )  # fmt: skip
 
 
+def dashed(name: bytes) -> bytes:
+    return name.replace(b"_", b"-")
+
+
 def request_head(request: Request, credential: Credential, path: bytes) -> bytes:
-    dropped = CREDENTIALS | ELSEWHERE | IN_PIECES | {credential.field.lower()}
-    fields = [one for one in request.fields if one[0].replace(b"_", b"-") not in dropped]
+    dropped = CREDENTIALS | ELSEWHERE | IN_PIECES | {dashed(credential.field.lower())}
+    named = [(dashed(one[0]), one) for one in request.fields]
+    fields = [one for name, one in named if name not in dropped and (name == one[0] or name not in FRAMING)]
     lines = [
         b"%s %s HTTP/1.1" % (request.method, path), b"Host: " + credential.target.text.removesuffix(f":{HTTPS}").encode(), *end_to_end(fields),
         b"Accept-Encoding: identity", b"%s: %s" % (credential.field, credential.value),

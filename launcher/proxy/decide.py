@@ -6,6 +6,7 @@ Which addresses are the machine's own is asked of the kernel for every new one: 
 from __future__ import annotations
 
 from _socket import AF_INET, AF_INET6, SOCK_CLOEXEC, SOCK_DGRAM, socket
+from errno import EADDRNOTAVAIL
 
 from agent_sandbox.config.record import replace
 from agent_sandbox.launcher.network.floor import Part
@@ -35,8 +36,8 @@ class Decider:
 
     def address(self, host: str, port: int, address: str) -> Verdict:
         """An address may become one of ours while we run: those are looked at every time."""
-        if is_own(address):
-            return _told(self._judge_own(host, port, address))
+        if own := own_among(address):
+            return _told(self._judge_own(host, port, address, own))
         return self._known.get((host, port, address)) or self._decide(host, port, address)
 
     def _decide(self, host: str, port: int, address: str) -> Verdict:
@@ -54,28 +55,36 @@ class Decider:
         assert isinstance(found, Address)
         return judge_address(rules, asked, port, found)
 
-    def _judge_own(self, host: str, port: int, address: str) -> Decided:
+    def _judge_own(self, host: str, port: int, address: str, own: tuple[str, ...]) -> Decided:
         from agent_sandbox.config.destinations import parse_destination
 
         parts = tuple([part for part in self._rules.floor.addresses if part.name != OWN])
-        own = Part(name=OWN, entries=(parse_destination(address),))
-        return self._judge(replace(self._rules, floor=replace(self._rules.floor, addresses=(*parts, own))), host, port, address)
+        part = Part(name=OWN, entries=tuple([parse_destination(one) for one in own]))
+        return self._judge(replace(self._rules, floor=replace(self._rules.floor, addresses=(*parts, part))), host, port, address)
 
 
 def _told(verdict: Decided) -> Verdict:
     return Verdict(allowed=verdict.allowed, rule=verdict.rule, origin=verdict.origin, why=verdict.why)
 
 
+def own_among(address: str) -> tuple[str, ...]:
+    """Of the address and what it stands for: a gateway would bring what is sent to an IPv6 form of ours back to us."""
+    found = parse_host(address) if ":" in address else None
+    texts = [str(ip) for ip in found.forms()] if isinstance(found, Address) else [address]
+    return tuple([text for text in texts if is_own(text)])
+
+
 def is_own(address: str) -> bool:
-    """Beyond loopback, which is a part of the floor by itself."""
+    """Beyond loopback, which is a part of the floor by itself. Only a plain no counts as one: where the kernel cannot tell, as when no port is
+    left there, it may be."""
     if address.startswith("127.") or address in LOOPBACK:
         return False
     family = AF_INET6 if ":" in address else AF_INET
     asker = socket(family, SOCK_DGRAM | SOCK_CLOEXEC, 0)
     try:
         asker.bind((address, 0))
-    except OSError:
-        return False
+    except OSError as error:
+        return error.errno != EADDRNOTAVAIL
     finally:
         asker.close()
     return True

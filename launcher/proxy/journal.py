@@ -1,7 +1,8 @@
 """Entries become lines of the audit log, off the loop, and a page of the latest ones for the jail.
 
 A lock on the log may be another's for a moment: a thread waits for it, and no connection does. A jail that makes connections as fast
-as it can must not wash older lines out of the log: beyond a rate they are counted, and the count is a line.
+or as long as it can must not wash older lines out of the log: beyond a rate, and beyond a share of the log's room in a day, they are
+counted, and the count is a line.
 """
 
 from __future__ import annotations
@@ -18,9 +19,27 @@ if TYPE_CHECKING:
     from agent_sandbox.launcher.proxy.entry import Entry
 
 AT_ONCE, A_SECOND = 2000, 20  # lines that are written whole
+SHARE, DAY = 32, 86400  # of the room that the log has, as much in a day
+FRAME = 160  # bytes of a line beside what is told here: time, session, hash
 KEPT = 500  # on the page
 STACK = 256 << 10
 PATIENCE = 2.0  # seconds for the last lines
+
+
+class Bucket:
+    """So much at once, and so much a second."""
+
+    def __init__(self, most: float, rate: float, now: float) -> None:
+        self._most, self._rate = most, rate
+        self._left, self._since = most, now
+
+    def take(self, count: float, now: float) -> bool:
+        self._left = min(self._most, self._left + (now - self._since) * self._rate)
+        self._since = now
+        if self._left < count:
+            return False
+        self._left -= count
+        return True
 
 
 class Journal:
@@ -28,7 +47,9 @@ class Journal:
         self._audit, self._session = audit, session
         self._lines: deque[dict[str, object]] = deque()
         self._page: deque[dict[str, object]] = deque(maxlen=KEPT)
-        self._free, self._since = float(AT_ONCE), time.monotonic()
+        self._free = Bucket(AT_ONCE, A_SECOND, time.monotonic())
+        share = (audit.log.max_size or 0) / SHARE
+        self._room = Bucket(share, share / DAY, time.monotonic()) if share else None
         self._left_out = 0
         self._lock = _thread.allocate_lock()  # held by who writes
         self._busy = False
@@ -36,14 +57,15 @@ class Journal:
     def note(self, entry: Entry) -> None:
         facts = {name: value for name, value in vars(entry).items() if value != "" or name in ("host", "verdict")}
         self._page.append({"time": time.strftime("%H:%M:%S"), **facts})
-        now = time.monotonic()
-        self._free = min(AT_ONCE, self._free + (now - self._since) * A_SECOND)
-        self._since = now
-        if self._free < 1:
+        if self._may_write(facts, time.monotonic()):
+            self._queue(facts)
+        else:
             self._left_out += 1
-            return
-        self._free -= 1
-        self._queue(facts)
+
+    def _may_write(self, facts: dict[str, object], now: float) -> bool:
+        """Both are asked only where the first gives: what is not written costs no room."""
+        size = len(dumps(facts)) + FRAME  # type: ignore[arg-type]
+        return self._free.take(1, now) and (self._room is None or self._room.take(size, now))
 
     def _queue(self, facts: dict[str, object]) -> None:
         if self._left_out:

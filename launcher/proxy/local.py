@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 PAGE = f"/{RESERVED}/log".encode()
 METHODS = frozenset((b"GET", b"HEAD", b"POST", b"PUT", b"PATCH", b"DELETE", b"OPTIONS"))  # none that has a server say the request back
 DIGITS = b"0123456789abcdefABCDEF"
+NEVER = bytes(range(32)) + b"\x7f\xc0\xc1\xf5\xf6\xf7\xf8\xf9\xfa\xfb\xfc\xfd\xfe\xff"  # control characters, and what UTF-8 never has
+TIMES = 8  # that a path may be quoted, so that looking through it takes no time
 STEPS_BACK = frozenset((b".", b".."))
 
 
@@ -45,13 +47,21 @@ def known(credentials: Mapping[str, Credential]) -> str:
 
 def check_steps(path: bytes) -> None:
     """What leads out of the credential's own path, or is a fragment, has no place in a request: however often a server may unquote it, and
-    whether or not it takes what follows a ; for a part of the step."""
-    once = unquoted(path)
-    for plain in (path, once, unquoted(once)):
-        if b"\\" in plain or STEPS_BACK & {step.partition(b";")[0] for step in plain.split(b"/")}:
-            raise Malformed("the path has a step back in it")
+    whether or not it takes what follows a ; for a part of the step, or a dot that is written longer than it need be for one."""
     if b"#" in path:
         raise Malformed("a fragment is not for servers")
+    if any(not _is_hex(part[:2]) for part in path.split(b"%")[1:]):
+        raise Malformed("the path has a % that stands for nothing")
+    plain, before = path, b""
+    for _ in range(TIMES):
+        if plain == before:
+            return
+        if b"\\" in plain or STEPS_BACK & {step.partition(b";")[0].strip() for step in plain.split(b"/")}:
+            raise Malformed("the path has a step back in it")
+        if plain.translate(None, NEVER) != plain:
+            raise Malformed("the path has something in it that is no text")
+        plain, before = unquoted(plain), plain
+    raise Malformed("the path is quoted too often")
 
 
 def unquoted(path: bytes) -> bytes:

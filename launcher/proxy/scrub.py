@@ -7,10 +7,18 @@ the end of a line is never held back: events of a stream pass as they come.
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from agent_sandbox.launcher.proxy.chunks import Chunks
 
 PLAIN = b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-._~"
+SIGNS = bytes(set(range(32, 127)) - set(PLAIN))
 LAST_CHUNK = b"0\r\n\r\n"
+SLASH = {ord("/"): b"\\/"}
+JSON = {ord("\\"): b"\\\\", ord('"'): b'\\"'}
+NUMBERED = (b"<>&", b"<>&='", b"<>&'\"+`", SIGNS)  # which one writer or another of JSON gives by their numbers
+LEFT = (b"", b"/", b"!'()*", b";,/?:@&=+$!*'()#")  # which one or another of URLs leaves as they are
+HTML = {ord("&"): b"&amp;", ord("<"): b"&lt;", ord(">"): b"&gt;", ord('"'): b"&quot;"}
 
 
 def blank(text: bytes, secret: bytes) -> bytes:
@@ -19,19 +27,28 @@ def blank(text: bytes, secret: bytes) -> bytes:
     return text
 
 
+@lru_cache(64)
 def forms(secret: bytes) -> tuple[bytes, ...]:
-    """As it is, as JSON may write it, and as a URL does."""
-    if not secret.translate(None, PLAIN):
-        return (secret,)
-    quoted = b"".join(b"%c" % byte if byte in PLAIN else b"%%%02X" % byte for byte in secret)
-    escaped = secret.replace(b"\\", b"\\\\").replace(b'"', b'\\"')
-    found = (secret, escaped, escaped.replace(b"/", b"\\/"), quoted, _lower_hex(quoted), quoted.replace(b"%20", b"+"))
+    """As it is, with two bytes to a character, and as it is written in JSON, in URLs and in pages."""
+    wide = [secret.decode("ascii").encode(code) for code in ("utf-16-le", "utf-16-be")]
+    found = [secret, *wide, *(b"".join([table.get(byte, b"%c" % byte) for byte in secret]) for table in TABLES)]
     return tuple(sorted(dict.fromkeys(found), key=len, reverse=True))
 
 
-def _lower_hex(quoted: bytes) -> bytes:
-    first, *rest = quoted.split(b"%")
-    return b"%".join([first, *(part[:2].lower() + part[2:] for part in rest)])
+def _numbers(signs: bytes, form: bytes) -> dict[int, bytes]:
+    return {byte: form % byte for byte in signs}
+
+
+def _tables() -> list[dict[int, bytes]]:
+    """How a sign may be written, by each that writes it so."""
+    numbered = [{}, *(_numbers(signs, form) for signs in NUMBERED for form in (b"\\u%04x", b"\\u%04X"))]
+    json = [JSON | slash | numbers for slash in ({}, SLASH) for numbers in numbered]
+    urls = [_numbers(SIGNS.translate(None, left), form) for left in LEFT for form in (b"%%%02x", b"%%%02X")]
+    pages = [HTML, *(HTML | _numbers(signs, form) for signs in (b"'", b"\"'") for form in (b"&#%d;", b"&#x%x;"))]
+    return [*json, *urls, *(table | {ord(" "): b"+"} for table in urls), *pages]
+
+
+TABLES = _tables()
 
 
 class Scrub:

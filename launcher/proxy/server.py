@@ -72,12 +72,12 @@ class Server:
             self._tick(now)
 
     def close(self) -> None:
+        if self._admission:  # first: who tells us must know before the port can be another's
+            self._admission.close()
         self._parts.poller.drop(self._listener.fileno())
         self._listener.close()
         for client in list(self._clients):
             client.close(broken=True)
-        if self._admission:
-            self._admission.close()
         self._parts.resolver.close()
         self._parts.pipes.close()
         self._parts.poller.close()

@@ -7,7 +7,7 @@ from agent_sandbox.config.record import replace
 from agent_sandbox.launcher.policy import Access, Gap, Masking, Policy, Property, Syscalls
 from agent_sandbox.launcher.resolve.accounts import group_file, passwd_file
 from agent_sandbox.launcher.resolve.carves import settle
-from agent_sandbox.launcher.resolve.devices import resolve_devices
+from agent_sandbox.launcher.resolve.devices import name_fabrics, resolve_devices
 from agent_sandbox.launcher.resolve.environment import TOOLS, resolve_environment
 from agent_sandbox.launcher.resolve.filesystem import Layout
 from agent_sandbox.launcher.resolve.grants import gather
@@ -41,7 +41,8 @@ def resolve_policy(settings: Settings, host: Host, disk: Disk, places: Places, p
     sockets = granted_sockets(settings, disk)
     layout, weaknesses = _lay_out(settings, host, disk, places, project, sockets, shape.masking)
     rooms = _settle_rooms(shape.rooms, settings, host)
-    extra = [*_generated(host, disk, rooms), *resolve_devices(settings, disk)]
+    devices = resolve_devices(settings, disk, network.mode)
+    extra = [*_generated(host, disk, rooms), *devices]
     view = View(mounts=in_order(list({**layout.mounts, **{mount.path: mount for mount in extra}}.values())))  # ours win
     return Policy(
         project=project.real, cwd=_start_directory(host, project), home=host.home, real_home=places.home,
@@ -53,7 +54,8 @@ def resolve_policy(settings: Settings, host: Host, disk: Disk, places: Places, p
         ),
         limits=resolve_limits(settings), required=settings.names("sandbox.require"),
         accepted=settings.names("sandbox.accept_gaps"), sockets=tuple(one.grant.path for one in sockets),
-        log_denials=settings.flag("audit.kernel"), weaknesses=(*weaknesses, *reachable_sockets(view, disk)), notes=notes,
+        log_denials=settings.flag("audit.kernel"), notes=notes,
+        weaknesses=(*weaknesses, *reachable_sockets(view, disk), *name_fabrics(devices, network.mode)),
     )  # fmt: skip
 
 

@@ -26,6 +26,7 @@ SO_TYPE, SO_SNDTIMEO = 3, 21
 CONNECTED_TYPES = (1, 5)  # SOCK_STREAM, SOCK_SEQPACKET: the others can send to any address without a connection
 LONGEST_ADDRESS, LONGEST_UNIX_ADDRESS = 128, 110
 SHORTEST = {AF_INET: 16, AF_INET6: 24}
+NOWHERE = bytes(16)  # AF_UNSPEC: the connection is ended
 MAPPED = bytes(10) + b"\xff\xff"  # an IPv4 address as an IPv6 one begins so
 
 
@@ -90,12 +91,20 @@ class Connector:
         result = dial(socket, address)
         full = result == errno.EAGAIN and address[0] == AF_UNIX
         if self._teller and address[0] in SHORTEST and result in (0, *IN_PROGRESS):
-            self._teller.tell(socket)
+            self._tell(self._teller, socket)
         if (full or result in IN_PROGRESS) and blocks(socket):
             self._wait(call, socket, address, target, full=full)
         if result:
             raise OSError(result, "")
         return 0
+
+    def _tell(self, teller: Teller, socket: int) -> None:
+        """A connection that nobody was told of must not stand: the port may be another's by now, and the caller has the socket."""
+        try:
+            teller.tell(socket)
+        except OSError:
+            kernel.connect(socket, NOWHERE)
+            raise
 
     def _wait(self, call: Call, socket: int, address: bytes, target: int, *, full: bool) -> None:
         if not self._waiting.has_room():

@@ -75,7 +75,8 @@ def test_without_the_library_a_name_beyond_ascii_is_refused_and_its_ascii_form_i
 
 @pytest.mark.parametrize(("text", "forms"), [
     ("93.184.216.34", ("93.184.216.34",)), ("64:ff9b::7f00:1", ("64:ff9b::7f00:1", "127.0.0.1")), ("2002:a00:1::9", ("2002:a00:1::9", "10.0.0.1")),
-    ("::127.0.0.1", ("::7f00:1", "127.0.0.1")), ("::1", ("::1",)), ("::", ("::",)), ("2001:db8::1", ("2001:db8::1",)),
+    ("::127.0.0.1", ("::7f00:1", "127.0.0.1")), ("::ffff:0:a00:1", ("::ffff:0:a00:1", "10.0.0.1")), ("::1", ("::1",)), ("::", ("::",)),
+    ("2001:db8::1", ("2001:db8::1",)),
 ])  # fmt: skip
 def test_an_address_that_leads_to_another_one_counts_as_both(text: str, forms: tuple[str, ...]) -> None:
     address = parse_host(text)

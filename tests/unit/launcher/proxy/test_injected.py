@@ -37,6 +37,7 @@ def proxy(host: Host, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prox
     credentials = (
         wired(host), wired(host, "below", path="/v1"), wired(host, "other", where="wrong.test"), wired(host, "none", secret=""),
         ("bearer", "localhost", host.port, "", "Authorization", "Bearer ", "", SECRET, ""),
+        ("joined", "localhost", host.port, "", "X_Site_Key", "", "", SECRET, ""),
     )  # fmt: skip
     names = {"localhost": ["127.0.0.1"], "wrong.test": ["127.0.0.1"]}
     with running(tmp_path_factory.mktemp("proxy"), names=names, credentials=credentials, roots=SITE.pem, blocked=("closed.test",)) as found:
@@ -53,7 +54,8 @@ def ask(proxy: Proxy, path: str, more: str = "") -> tuple[bytes, bytes]:
 
 
 def test_the_real_field_goes_there_and_the_placeholder_does_not(proxy: Proxy, host: Host) -> None:
-    more = "Authorization: Bearer mine\r\nX_Api_Key: twice\r\nCookie: a=b\r\nRange: bytes=0-3\r\nAccept-Encoding: gzip\r\nX-Kept: yes\r\n"
+    more = "Authorization: Bearer mine\r\nX_Api_Key: twice\r\nContent_Length: 9\r\nTransfer_Encoding: chunked\r\nAccept-Charset: utf-16\r\n"
+    more += "Cookie: a=b\r\nRange: bytes=0-3\r\nAccept-Encoding: gzip\r\nX-Kept: yes\r\n"
     head, body = ask(proxy, "/api/first?a=b%20c", more)
     assert (head.split(b"\r\n")[0], body) == (b"HTTP/1.1 200 OK", b"0 bytes came\n")
     assert host.seen("/first?a=b%20c").fields == [
@@ -68,6 +70,11 @@ def test_text_around_the_secret_goes_along(proxy: Proxy, host: Host) -> None:
     assert host.seen("/text").values("x-api-key") == []
 
 
+def test_a_field_with_an_underscore_is_there_once(proxy: Proxy, host: Host) -> None:
+    ask(proxy, "/joined/once", "X_Site_Key: mine\r\nX-Site-Key: mine\r\nx-site_key: mine\r\n")
+    assert [one for one in host.seen("/once").fields if "site" in one[0]] == [("x_site_key", SECRET)]
+
+
 def test_the_path_of_the_entry_comes_first(proxy: Proxy, host: Host) -> None:
     for said, path in (("/below/models", "/v1/models"), ("/below", "/v1"), ("/below/", "/v1/"), ("/below?x=1", "/v1?x=1")):
         assert ask(proxy, said)[0].startswith(b"HTTP/1.1 200")
@@ -76,11 +83,12 @@ def test_the_path_of_the_entry_comes_first(proxy: Proxy, host: Host) -> None:
 
 OUT = (
     "/below/../admin", "/below/%2e%2E/admin", "/below/a/..%2f..%2fadmin", "/below/..%5cadmin", "/below/./x", "/below/a#b",
-    "/below/%252e%252e/x", "/below/..;/x",
+    "/below/%252e%252e/x", "/below/..;/x", "/below/%25252e%25252e/x", "/below/%2525252525252e./x", "/below/%c0%ae%c0%ae/x", "/below/%u002e%u002e/x",
+    "/below/%" + "25" * 9000, "/below/..%00/x", "/below/..%20/x", "/below/%0d%0aX-More:%201/x",
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("path", OUT)
+@pytest.mark.parametrize("path", OUT, ids=lambda path: path[:30])
 def test_no_path_leads_out_of_it(proxy: Proxy, host: Host, path: str) -> None:
     before = len(host.requests)
     assert ask(proxy, path)[0].startswith(b"HTTP/1.1 400")

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import html
+import json
 import os
 from itertools import pairwise
 from urllib.parse import quote, quote_plus, unquote
 
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -56,7 +59,13 @@ def test_every_frame_holds_the_same(text: bytes, at: list[int], kind: str) -> No
 
 def test_other_ways_to_write_it_are_blanked_too() -> None:
     secret = 'p/q+r "s\\t%'
-    written = [secret, quote(secret, safe=""), quote_plus(secret), quote(secret, safe="").lower(), secret.replace("\\", "\\\\").replace('"', '\\"')]
+    written = [
+        secret, quote(secret, safe=""), quote_plus(secret), quote(secret, safe="").lower(), secret.replace("\\", "\\\\").replace('"', '\\"'),
+        quote(secret), quote_plus(secret, safe="/"), json.dumps(secret)[1:-1], json.dumps(secret).replace("/", "\\/")[1:-1], html.escape(secret),
+        "p/q\\u002Br \\u0022s\\\\t%",  # as .NET does
+        "p\\/q\\u002br \\u0022s\\\\t%",
+        "".join(sign if sign.isalnum() else f"\\u{ord(sign):04x}" for sign in secret),
+    ]  # fmt: skip
     for text in written:
         assert blank(f"<{text}>".encode(), secret.encode()) == b"<" + b"*" * len(text) + b">", text
 
@@ -64,6 +73,15 @@ def test_other_ways_to_write_it_are_blanked_too() -> None:
 def test_the_end_of_a_line_is_not_held_back() -> None:
     scrub = Scrub(SECRET)
     assert [scrub.feed(b"data: 1\n\n"), scrub.feed(b"data: a"), scrub.feed(b"\n"), scrub.end()] == [b"data: 1\n\n", b"", b"data: a\n", b""]
+
+
+@pytest.mark.parametrize("code", ["utf-16", "utf-16-le", "utf-16-be"])
+@given(CUTS)
+def test_two_bytes_to_a_character_hide_nothing(code: str, at: list[int]) -> None:
+    """A client may ask for it: Accept: text/plain; charset=utf-16."""
+    scrub, text = Scrub(SECRET), f"<{SECRET.decode()}>".encode(code)
+    out = b"".join([scrub.feed(piece) for piece in cut(text, at)]) + scrub.end()
+    assert len(out) == len(text) and b"*" * 2 * len(SECRET) in out and b"\0" * 3 not in out
 
 
 @given(st.binary(max_size=40), CUTS)

@@ -64,6 +64,7 @@ class Box:
     sockets: Sequence[Path] = ()
     abstract: bool = True
     hosts: tuple[tuple[str, int], ...] | None = None
+    told: int = -1
     also: Sequence[str] = ()  # calls that a jail does not hand over
     before: Act = field(default=lambda: None)  # done by the caller before the filter is on
     watcher: Callable[[Supervisor], Any] = field(default=lambda supervisor: None)  # asked of the supervisor's process before and after
@@ -71,7 +72,7 @@ class Box:
     @property
     def allowed(self) -> Allowed:
         paths = {name: tuple(map(str, getattr(self, name))) for name in ("writable", "readable", "sockets")}
-        return Allowed(**paths, abstract=self.abstract, hosts=self.hosts)
+        return Allowed(**paths, abstract=self.abstract, hosts=self.hosts, told=self.told)
 
     def run(self, act: Act) -> Any:
         """What the function returns, done under the supervisor; its exception, raised again."""

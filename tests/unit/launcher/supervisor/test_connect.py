@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import signal
@@ -392,3 +393,39 @@ def test_a_changed_root_is_the_callers(ground: Ground, server: Server) -> None:
         missing("user namespaces")
     hello = said(str(root / "socket"))
     assert both(ground.box, act) == ([hello] * 6 + ["ENOENT"],) * 2
+
+
+def talk_after_refusal(address: tuple[str, int]) -> tuple[str, str]:
+    """The error, and what the socket is good for after it."""
+    with socket.socket() as client:
+        client.settimeout(5)
+        try:
+            client.connect(address)
+        except OSError as error:
+            refused = errno.errorcode[error.errno or 0]
+        else:
+            refused = ""
+        try:
+            return refused, client.recv(200).decode()
+        except OSError as error:
+            return refused, errno.errorcode[error.errno or 0]
+
+
+def test_a_connection_that_could_not_be_told_of_does_not_stand(ground: Ground, server: Server) -> None:
+    """Who is told has gone, or is behind: whoever answers at that port may be somebody else."""
+    port = server.listen(("127.0.0.1", 0)).getsockname()[1]
+    address = ("127.0.0.1", port)
+    box = replace(ground.box, hosts=(address,))
+    heard, told = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+    hello = said(("127.0.0.1", 0))
+    assert replace(box, told=told).run(lambda: talk_after_refusal(address)) == ("", hello)  # control
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            os.write(told, bytes(4096))
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            os.write(told, bytes(1))
+    assert replace(box, told=told).run(lambda: talk_after_refusal(address)) == ("ECONNREFUSED", "ECONNRESET")
+    os.close(heard)
+    assert replace(box, told=told).run(lambda: talk_after_refusal(address)) == ("ECONNREFUSED", "ENOTCONN")
+    os.close(told)
