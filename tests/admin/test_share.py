@@ -63,7 +63,10 @@ def test_giving_back_restores_each_file(tree: Machine) -> None:
     tree.must("share", "-r", PROJECT)
     again = tree.must("share", "-r", PROJECT).stdout
     assert again.startswith(f"share {PROJECT}: nothing to do\n") and "left alone: 1 other people's files\n    bobs" in again
-    tree.must("noshare", "-r", PROJECT)
+    shared = tree.state(HOME, "/var/lib/botadm/shares")
+    planned = json.loads(tree.must("noshare", "-r", "-n", "--json", PROJECT).stdout)["trees"]
+    assert tree.state(HOME, "/var/lib/botadm/shares") == shared
+    assert json.loads(tree.must("noshare", "-r", "--json", PROJECT).stdout)["trees"] == planned
     assert tree.state(HOME, "/var/lib/botadm/shares") == before
     assert tree.must("noshare", "-r", PROJECT).stdout == f"noshare {PROJECT}: nothing to do\n"
 
