@@ -88,13 +88,13 @@ def get_acl(handle: int, kind: str) -> bytes:
 
 
 def set_acl(handle: int, kind: str, value: bytes) -> None:
-    if value:
-        os.setxattr(magic(handle), kind, value)
-        return
+    """b"" = none."""
     try:
-        os.removexattr(magic(handle), kind)
+        os.setxattr(magic(handle), kind, value) if value else os.removexattr(magic(handle), kind)
     except OSError as error:
-        if error.errno not in (errno.ENODATA, errno.ENOTSUP):
+        if value and error.errno == errno.ENOTSUP:
+            raise UserError("the file system has no POSIX ACLs, which sharing needs", hint="use another one; NFS has them up to version 3")
+        if value or error.errno not in (errno.ENODATA, errno.ENOTSUP):
             raise
 
 

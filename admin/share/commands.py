@@ -54,7 +54,8 @@ def noshare(path: str, *, owner: str, group: str, recursive: bool, dry_run: bool
         if not recorded and grp.getgrgid(os.lstat(path).st_gid).gr_name != GROUP:
             return Planned(steps=())
         why = "as recorded when it was shared" if recorded else f"there is no record: the group becomes {act.group}"
-        return Planned(steps=(Step(does=f"give {path} back" + (" and all below" if recursive else ""), why=why, act=act),))
+        step = Step(does=f"give {path} back" + (" and all below" if recursive else ""), why=why, act=act)
+        return Planned(steps=(step,), surveyed=(tree.survey_back(act),) if dry_run else ())
 
     path = absolute(path)
     if group:

@@ -132,8 +132,7 @@ def take_back(act: ShareTree, *, known: int) -> None:
 
 def unshare(act: UnshareTree) -> Tally:
     """Recorded files as recorded; what was made since keeps its owner and gets the other group. The record goes last."""
-    count, before = Count("giving back"), records.read_known(act.path)
-    terms = Terms(group=grp.getgrnam(act.group).gr_gid, shared_group=grp.getgrnam(GROUP).gr_gid, people=people(act.owner))
+    count, before, terms = Count("giving back"), records.read_known(act.path), terms_of(act)
     whole = act.recursive or len(before) <= 1
     if os.path.lexists(act.path):
         with opened(act.path) as top:
@@ -155,15 +154,34 @@ class Terms:
     people: frozenset[int]
 
 
-def _give_back(handle: int, file: File, kept: Kept | None, terms: Terms, count: Count) -> None:
+def terms_of(act: UnshareTree) -> Terms:
+    return Terms(group=grp.getgrnam(act.group).gr_gid, shared_group=grp.getgrnam(GROUP).gr_gid, people=people(act.owner))
+
+
+def survey_back(act: UnshareTree) -> Tally:
+    """What giving back would do; changes nothing."""
+    count, before, terms = Count("looking"), records.read_known(act.path), terms_of(act)
+    with opened(act.path) as top:
+        for _, file in walk(top, recursive=act.recursive, skipped=count.skip):
+            _judge_back(file, before.pop(records.identity_of(file), None), terms, count)
+    return count.tally(gone=len(before) if act.recursive else 0)
+
+
+def _judge_back(file: File, kept: Kept | None, terms: Terms, count: Count) -> Kept:
+    """What it is to become; as it is, where it is left alone."""
     wanted = kept or released(file, terms.group, terms.shared_group)
     reason = reason_to_skip(file, terms.people) if kept is None and wanted != file.kept else ""
     if reason:
         count.skip(reason, file.path)
-        return
+        return file.kept
+    count.step(changed=wanted != file.kept)
+    return wanted
+
+
+def _give_back(handle: int, file: File, kept: Kept | None, terms: Terms, count: Count) -> None:
+    wanted = _judge_back(file, kept, terms, count)
     if wanted != file.kept:
         _change(handle, file, wanted)
-    count.step(changed=wanted != file.kept)
 
 
 def belongs_to(path: str, owner: str) -> str:

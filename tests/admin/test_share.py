@@ -63,7 +63,10 @@ def test_giving_back_restores_each_file(tree: Machine) -> None:
     tree.must("share", "-r", PROJECT)
     again = tree.must("share", "-r", PROJECT).stdout
     assert again.startswith(f"share {PROJECT}: nothing to do\n") and "left alone: 1 other people's files\n    bobs" in again
-    tree.must("noshare", "-r", PROJECT)
+    shared = tree.state(HOME, "/var/lib/botadm/shares")
+    planned = json.loads(tree.must("noshare", "-r", "-n", "--json", PROJECT).stdout)["trees"]
+    assert tree.state(HOME, "/var/lib/botadm/shares") == shared
+    assert json.loads(tree.must("noshare", "-r", "--json", PROJECT).stdout)["trees"] == planned
     assert tree.state(HOME, "/var/lib/botadm/shares") == before
     assert tree.must("noshare", "-r", PROJECT).stdout == f"noshare {PROJECT}: nothing to do\n"
 
@@ -150,6 +153,14 @@ def test_a_way_of_somebody_elses_is_not_opened(bots: Machine) -> None:
         assert done.returncode == 125 and "is closed to bots and belongs to somebody else" in done.stderr
     finally:
         bots.shell("rm -rf /srv/closed")
+
+
+def test_a_file_system_without_acls_is_named(bots: Machine) -> None:
+    bots.shell("mkdir ram; mount -t ramfs none ram; mkdir ram/work; touch ram/work/f; chown -R alice:alice ram", cwd=HOME)
+    before = bots.state(HOME)
+    done = bots.botadm("share", "-r", f"{HOME}/ram/work")
+    assert done.returncode == 1 and "the file system has no POSIX ACLs" in done.stderr and "taken back: share" in done.stderr
+    assert bots.state(HOME) == before
 
 
 def test_trees_in_each_other_are_refused(bots: Machine) -> None:
@@ -246,7 +257,7 @@ def test_progress_is_told(bots: Machine) -> None:
     """Files are many when each takes long: here strace makes them."""
     need("strace")
     bots.shell("mkdir work; cd work; for n in $(seq 400); do : > $n; done", user="alice", cwd=HOME)
-    slow = ("/usr/bin/strace", "-qq", "-o", "/tmp/trace", "-e", "trace=chmod", "-e", "inject=chmod:delay_exit=3000")
+    slow = ("/usr/bin/strace", "-qq", "-o", "/tmp/trace", "-e", "trace=?chmod,?fchmodat", "-e", "inject=?chmod,?fchmodat:delay_exit=3000")
     caller = {"SUDO_USER": "alice", "SUDO_UID": str(bots.uid("alice"))}
     done: subprocess.CompletedProcess[str] = bots.run(*slow, BOTADM, "share", "-r", PROJECT, env=caller)
     assert done.returncode == 0 and "sharing: " in done.stderr and "files so far" in done.stderr
