@@ -8,9 +8,9 @@ import sys
 COLOURS = {"error": "31", "warning": "33", "quiet": "2", "good": "32"}
 
 
-def say(text: str, kind: str = "") -> None:
-    """One message, named as ours. Never fails: a closed stderr is no reason to stop."""
-    plain = f"agent-sandbox: {text}".encode("utf-8", "backslashreplace").decode()
+def say(text: str, kind: str = "", *, program: str = "agent-sandbox") -> None:
+    """One message, named as ours. Never fails: a closed stderr is no reason to stop, least of all half-way."""
+    plain = f"{program}: {text}".encode("utf-8", "backslashreplace").decode()
     try:
         sys.stderr.write(paint(plain, kind, sys.stderr.isatty()) + "\n")
         sys.stderr.flush()
