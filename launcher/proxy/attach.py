@@ -37,8 +37,9 @@ def attach(policy: Policy, case: Case, backend: str) -> Policy:
     orders = orders_for(case)
     if entries:
         from agent_sandbox.launcher.proxy import inject
+        from agent_sandbox.launcher.resolve.carves import as_enforced
 
-        inject.check_places(entries, policy, case)
+        inject.check_places(entries, as_enforced(policy, backend), case)
         made |= inject.variables(entries, port, case.settings)
         orders = replace(orders, credentials=tuple([inject.wire(one.injection) for one in entries]), roots=inject.roots(policy))
     helper = Helper(module="agent_sandbox.launcher.proxy.main", orders=pack(orders), death=DEATH)
