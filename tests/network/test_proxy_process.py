@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from tests.machines.jail import Jail
-from tests.machines.needs import need_root
+from tests.machines.needs import need, need_root
 
 pytestmark = pytest.mark.parametrize("backend", ("bwrap", "firejail", "landlock"), indirect=True)
 
@@ -179,6 +179,14 @@ def test_the_proxy_ends_with_a_session_that_is_killed(jail: Jail, server: Answer
 def _launcher_of(proxy: int) -> int:
     guard = int(Path(f"/proc/{proxy}/stat").read_text().rpartition(")")[2].split()[1])
     return int(Path(f"/proc/{guard}/stat").read_text().rpartition(")")[2].split()[1])
+
+
+def test_a_job_without_a_network_does_not_load_the_file_of_the_session_that_sent_it(jail: Jail) -> None:
+    """It is not there any more; and where /tmp is everybody's, somebody else may have made one of that name."""
+    need("node")
+    theirs = {"NODE_OPTIONS": "--no-warnings --require=/tmp/agent-sandbox-0123456789ab/own/node.cjs"}
+    inside = jail.run("sh", "-c", "node -p 1; echo $NODE_OPTIONS", options=("--quiet", "--network", "isolated"), env=theirs)
+    assert (inside.code, inside.out, inside.err) == (0, "1\n--no-warnings\n", "")
 
 
 def test_the_last_lines_are_in_the_log_when_the_session_is_over(jail: Jail, server: Answering) -> None:
