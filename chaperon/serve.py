@@ -21,6 +21,7 @@ from agent_sandbox.chaperon.words import ALLOW
 from agent_sandbox.chaperon.work import Work
 from agent_sandbox.config.errors import UserError
 from agent_sandbox.launcher.poller import READ, Poller
+from agent_sandbox.launcher.share import Share
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,8 +33,10 @@ if TYPE_CHECKING:
     from agent_sandbox.chaperon.orders import Orders
     from agent_sandbox.chaperon.scheduler import Scheduler
     from agent_sandbox.launcher.audit import Audit
+    from agent_sandbox.launcher.jsonline import Plain
 
 NAME = "chaperon"
+ABOUT_JOBS = frozenset(("job", "jobs"))  # of a request that changed something: such a line is written in any case
 OVER = b"the session ended before there was an answer"
 NONSENSE = 100  # things that are no request, of one session, that are noted
 
@@ -47,7 +50,8 @@ class Server:
         self._talks: set[Talk] = set()
         self._ready: deque[Talk] = deque()  # whole requests
         self._held: deque[Talk] = deque()  # long requests that wait to be read
-        self._big = self._nonsense = 0
+        self._big = self._nonsense = self._left_out = 0
+        self._share = Share(audit.log, time.monotonic())
         self._swept = self._looked = time.monotonic()
         self._stopping = False
         self._poller.watch(gate.ask, READ, self._on_ask)
@@ -58,6 +62,7 @@ class Server:
         while not self._stopping:
             self._turn()
         self._drain()
+        self._note_left_out()
         self._poller.close()
 
     def _turn(self) -> None:
@@ -205,10 +210,20 @@ class Server:
     def _note(self, talk: Talk, reply: Reply) -> None:
         """Arguments yes; no script, and no variable's value."""
         said = reply.err[:500].decode("utf-8", "replace") if reply.code else ""
-        self._audit.write("slurm", {
-            "session": self._orders.session, "command": talk.name, "arguments": told(talk.name, talk.words), "verdict": ALLOW, "code": reply.code,
-            **dict(reply.facts), **({"said": said} if said else {}),
-        })  # fmt: skip
+        facts: dict[str, Plain] = {
+            "command": talk.name, "arguments": told(talk.name, talk.words), "verdict": ALLOW, "code": reply.code, **dict(reply.facts),
+            **({"said": said} if said else {}),
+        }  # fmt: skip
+        if ABOUT_JOBS & facts.keys() or self._share.take(facts, time.monotonic()):
+            self._note_left_out()
+            self._audit.write("slurm", {"session": self._orders.session, **facts})
+        else:
+            self._left_out += 1
+
+    def _note_left_out(self) -> None:
+        if self._left_out:
+            self._audit.write("slurm", {"session": self._orders.session, "verdict": "left out", "requests": self._left_out})
+            self._left_out = 0
 
     def _guarded(self, talk: Talk, act: Callable[..., object], *arguments: object) -> None:
         """Whatever goes wrong with one stub stays with it."""

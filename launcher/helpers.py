@@ -47,8 +47,12 @@ def attach_helpers(policy: Policy, case: Case, backend: str, *, in_session: bool
 
 
 def _has_use(module: str, policy: Policy, settings: Settings) -> bool:
-    """Without a proxy there is something to say of credentials that it would have added."""
-    return module != PROXY or policy.network.mode == "proxied" or bool(settings.entries("network.inject"))
+    """Without a proxy there is something to say of credentials that it would have added, and something to take back of a session before."""
+    return module != PROXY or policy.network.mode == "proxied" or bool(settings.entries("network.inject")) or _has_shim(policy)
+
+
+def _has_shim(policy: Policy) -> bool:
+    return "/node.cjs" in policy.environment.values.get("NODE_OPTIONS", "")
 
 
 def _is_on(switch: str, settings: Settings) -> bool:

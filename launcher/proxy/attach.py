@@ -10,7 +10,7 @@ from agent_sandbox.launcher import session as sessions
 from agent_sandbox.launcher.own import PORT, PORT_TO_COME
 from agent_sandbox.launcher.policy import Helper
 from agent_sandbox.launcher.proxy.orders import Orders, pack
-from agent_sandbox.launcher.proxy.variables import variables_for
+from agent_sandbox.launcher.proxy.variables import variables_for, without_shim
 from agent_sandbox.launcher.stubs import OURS
 from agent_sandbox.launcher.view import Kind, Mount, View, in_order
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from agent_sandbox.launcher.policy import Environment, Policy
     from agent_sandbox.launcher.proxy.inject import Asked
 
-SHIM = "node.cjs"
+SHIM, NODE = "node.cjs", "NODE_OPTIONS"
 LISTS = ("network.block", "network.allow", "network.floor_open")
 DEATH = "the network proxy of this session has ended: nothing outside can be reached any more; start again to have it back"
 
@@ -29,6 +29,7 @@ DEATH = "the network proxy of this session has ended: nothing outside can be rea
 def attach(policy: Policy, case: Case, backend: str) -> Policy:
     entries = injections(case.settings)
     if policy.network.mode != "proxied":
+        policy = replace(policy, environment=_without_shim(policy.environment))
         return _without_proxy(policy) if entries else policy
     shim = f"{policy.rooms.own}/{SHIM}"
     mount = Mount(path=shim, kind=Kind.FILE, content=_read(SHIM), origin=OURS)
@@ -37,8 +38,9 @@ def attach(policy: Policy, case: Case, backend: str) -> Policy:
     orders = orders_for(case)
     if entries:
         from agent_sandbox.launcher.proxy import inject
+        from agent_sandbox.launcher.resolve.carves import as_enforced
 
-        inject.check_places(entries, policy, case)
+        inject.check_places(entries, as_enforced(policy, backend), case)
         made |= inject.variables(entries, port, case.settings)
         orders = replace(orders, credentials=tuple([inject.wire(one.injection) for one in entries]), roots=inject.roots(policy))
     helper = Helper(module="agent_sandbox.launcher.proxy.main", orders=pack(orders), death=DEATH)
@@ -61,6 +63,13 @@ def _without_proxy(policy: Policy) -> Policy:
     """The credentials stay outside whatever the mode. With no network nobody misses them; with an open one somebody might."""
     note = f"network {policy.network.mode}: network.inject adds no credential, since only the proxy could (--network proxied)"
     return replace(policy, notes=(*policy.notes, note)) if policy.network.mode != "isolated" else policy
+
+
+def _without_shim(environment: Environment) -> Environment:
+    """Of the session that a job was sent from."""
+    kept = " ".join(without_shim(environment.values.get(NODE, ""), SHIM))
+    others = {name: value for name, value in environment.values.items() if name != NODE}
+    return replace(environment, values={**others, **({NODE: kept} if kept else {})})
 
 
 def _read(name: str) -> bytes:

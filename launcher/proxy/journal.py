@@ -13,33 +13,16 @@ from collections import deque
 
 from agent_sandbox.launcher.audit import Audit
 from agent_sandbox.launcher.jsonline import dumps
+from agent_sandbox.launcher.share import Bucket, Share
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from agent_sandbox.launcher.proxy.entry import Entry
 
 AT_ONCE, A_SECOND = 2000, 20  # lines that are written whole
-SHARE, DAY = 32, 86400  # of the room that the log has, as much in a day
-FRAME = 160  # bytes of a line beside what is told here: time, session, hash
 KEPT = 500  # on the page
 STACK = 256 << 10
 PATIENCE = 2.0  # seconds for the last lines
-
-
-class Bucket:
-    """So much at once, and so much a second."""
-
-    def __init__(self, most: float, rate: float, now: float) -> None:
-        self._most, self._rate = most, rate
-        self._left, self._since = most, now
-
-    def take(self, count: float, now: float) -> bool:
-        self._left = min(self._most, self._left + (now - self._since) * self._rate)
-        self._since = now
-        if self._left < count:
-            return False
-        self._left -= count
-        return True
 
 
 class Journal:
@@ -48,8 +31,7 @@ class Journal:
         self._lines: deque[dict[str, object]] = deque()
         self._page: deque[dict[str, object]] = deque(maxlen=KEPT)
         self._free = Bucket(AT_ONCE, A_SECOND, time.monotonic())
-        share = (audit.log.max_size or 0) / SHARE
-        self._room = Bucket(share, share / DAY, time.monotonic()) if share else None
+        self._share = Share(audit.log, time.monotonic())
         self._left_out = 0
         self._lock = _thread.allocate_lock()  # held by who writes
         self._busy = False
@@ -63,9 +45,8 @@ class Journal:
             self._left_out += 1
 
     def _may_write(self, facts: dict[str, object], now: float) -> bool:
-        """Both are asked only where the first gives: what is not written costs no room."""
-        size = len(dumps(facts)) + FRAME  # type: ignore[arg-type]
-        return self._free.take(1, now) and (self._room is None or self._room.take(size, now))
+        """The second is asked only where the first gives: what is not written costs no room."""
+        return self._free.take(1, now) and self._share.take(facts, now)  # type: ignore[arg-type]
 
     def _queue(self, facts: dict[str, object]) -> None:
         if self._left_out:

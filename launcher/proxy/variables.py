@@ -57,11 +57,14 @@ def _of_java(said: str, port: int | str) -> str:
 
 
 def _of_node(said: str, shim: str) -> str:
-    """Less the shim of the session that a job was sent from: a file that is not there keeps node from starting."""
-    name = shim.rpartition("/")[2]
-    kept = _without(said, ("--require=",), f"/{name}")
+    kept = without_shim(said, shim.rpartition("/")[2])
     path = shim if not set(shim) & set(' "\\') else '"' + shim.replace("\\", "\\\\").replace('"', '\\"') + '"'
     return " ".join([*kept, f"--require={path}"])
+
+
+def without_shim(said: str, name: str) -> list[str]:
+    """Less that of the session that a job was sent from: a file that is not there keeps node from starting, and one in /tmp may be anybody's."""
+    return _without(said, ("--require=",), f"/{name}")
 
 
 def _without(said: str, beginnings: tuple[str, ...], end: str = "") -> list[str]:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from agent_sandbox.config.record import replace
 from agent_sandbox.launcher.view import Carve, Carving, by_depth
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    from agent_sandbox.launcher.policy import Policy
 
 
 def settle(carves: Iterable[Carve]) -> tuple[Carve, ...]:
@@ -15,6 +18,11 @@ def settle(carves: Iterable[Carve]) -> tuple[Carve, ...]:
     hidden = tuple(f"{carve.path}/" for carve in held.values() if carve.carving == Carving.HIDE)
     standing = {path: carve for path, carve in held.items() if not path.startswith(hidden)}
     return tuple(sorted(_with_pins(standing).values(), key=lambda carve: by_depth(carve.path)))
+
+
+def as_enforced(policy: Policy, backend: str) -> Policy:
+    """With the exceptions that will be there: Landlock makes none, and a person may have accepted that."""
+    return replace(policy, carves=()) if backend == "landlock" else policy
 
 
 def _with_pins(carves: dict[str, Carve]) -> dict[str, Carve]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from agent_sandbox.config.record import replace
 from agent_sandbox.launcher.own import BUNDLE
 from agent_sandbox.launcher.policy import Access
+from agent_sandbox.launcher.resolve.carves import as_enforced
 from agent_sandbox.launcher.trust.kept import get_bundle
 from agent_sandbox.launcher.trust.sources import Named, refused
 from agent_sandbox.launcher.view import Carving, Kind, Mount, View, in_order, is_below
@@ -31,7 +32,7 @@ HELD = (Carving.READ, Carving.HIDE)
 def attach(policy: Policy, case: Case, backend: str) -> Policy:
     named = tuple(Named(path=one.value, entry=one, host=case.host.name) for one in case.settings.entries(KEY))
     for one in named:
-        check_place(one, policy, case)
+        check_place(one, as_enforced(policy, backend), case)
     library = case.host.package.rpartition("/")[0]
     made = get_bundle(named, case.places.state, case.host.name, library, keep=not case.request.dry_run)
     path = f"{policy.rooms.own}/{BUNDLE}"

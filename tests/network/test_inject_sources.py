@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -74,6 +75,39 @@ def test_one_that_is_kept_carelessly_stops_the_launch(world: World, problem: str
     world.jail.write(home / "keys" / "good", SECRET, 0o600)
     world.configure(f'file = "{home}/keys/good"\n')
     assert world.run("echo", "ran").out == "ran\n"  # control
+
+
+ACCEPTED = '[sandbox]\naccept_gaps = ["hidden", "project-protect", "self-protection", "fs-write", "pids", "ipc", "tmp", "users"]\n'
+NOT_HELD = {  # what a mount would hide or hold below something writable, and Landlock cannot
+    "which can be read inside": ('file = "{home}/.config/agent-sandbox/k"\n', "{home}/.config/agent-sandbox/k", ("--home", "write")),
+    "which can be changed from inside": ('command = ["/bin/sh", "{project}/.vscode/k"]\n', "{project}/.vscode/k", ()),
+}
+
+
+@pytest.mark.parametrize("problem", NOT_HELD)
+@pytest.mark.parametrize("backend", ("landlock", "bwrap"), indirect=True)
+def test_what_the_backend_cannot_hold_is_no_place_for_it(world: World, backend: str, problem: str) -> None:
+    """Though somebody has accepted that it cannot: it would be no secret, or the agent's own program would run outside."""
+    home, project = world.jail.user.home, world.jail.project
+    source, place, options = NOT_HELD[problem]
+    path = world.jail.write(Path(place.format(home=home, project=project)), SECRET if "read" in problem else f"echo {SECRET}", 0o600)
+    world.configure(source.format(home=home, project=project), ACCEPTED)
+    world.jail.configure(f'[sandbox]\nbackend = "{backend}"\n', "conf.d/backend.toml")
+    script, proxied = 'cat "$0" 2>/dev/null; echo x >>"$0"; echo ran', {"config.toml": '[network]\nmode = "proxied"\n'}
+    done = world.jail.run("sh", "-c", script, path, options=("--quiet", *options), admin=proxied)
+    if backend == "bwrap":  # control: there it is held
+        assert done.code == 0 and done.out.endswith("ran\n") and path.read_text().count("x") == ("x" in SECRET)
+        assert ("read" in problem) == (SECRET not in done.out)
+    else:
+        assert (done.code, done.out) == (125, "") and problem in done.err
+
+
+@pytest.mark.parametrize(("backend", "code"), [("landlock", 125), ("bwrap", 0)], indirect=["backend"])
+def test_nor_for_a_file_that_says_whom_to_trust(world: World, backend: str, code: int) -> None:
+    """The CA's file lies beside the settings, and home can be written."""
+    world.jail.configure(f'{ACCEPTED}backend = "{backend}"\n', "conf.d/backend.toml")
+    done = world.jail.run("echo", "ran", options=("--quiet", "--home", "write"), admin=world.admin)
+    assert done.code == code and ("it could choose for itself, and for later sessions, whom to trust" in done.err) == bool(code), done
 
 
 def test_it_does_not_enter_by_another_way(world: World) -> None:

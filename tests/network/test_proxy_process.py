@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from tests.machines.jail import Jail
-from tests.machines.needs import need_root
+from tests.machines.needs import need, need_root
 
 pytestmark = pytest.mark.parametrize("backend", ("bwrap", "firejail", "landlock"), indirect=True)
 
@@ -145,6 +145,14 @@ curl -sS -m 20 -x $http_proxy --noproxy none.example http://127.0.0.1:{port}/hol
 curl -sS -m 20 -x $http_proxy --noproxy none.example http://127.0.0.1:{port}/; echo "next $?"
 curl -sS -m 20 --noproxy '*' http://127.0.0.1:{port}/; echo "direct $?"
 """
+
+
+def test_a_job_without_a_network_does_not_load_the_file_of_the_session_that_sent_it(jail: Jail) -> None:
+    """It is not there any more; and where /tmp is everybody's, somebody else may have made one of that name."""
+    need("node")
+    theirs = {"NODE_OPTIONS": "--no-warnings --require=/tmp/agent-sandbox-0123456789ab/own/node.cjs"}
+    inside = jail.run("sh", "-c", "node -p 1; echo $NODE_OPTIONS", options=("--quiet", "--network", "isolated"), env=theirs)
+    assert (inside.code, inside.out, inside.err) == (0, "1\n--no-warnings\n", "")
 
 
 def test_the_last_lines_are_in_the_log_when_the_session_is_over(jail: Jail, server: Answering) -> None:

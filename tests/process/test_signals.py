@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import time
+from pathlib import Path
 
 import pytest
 
@@ -82,9 +84,15 @@ def test_hangup_while_a_nohup_jail_is_being_built_does_not_end_it(jail: Jail) ->
     for milliseconds in (5, 15, 20, 25, 30, 35):
         argv = ["/usr/bin/nohup", jail.program, "--quiet", "--", "sh", "-c", "sleep 0.2; echo done"]
         with users.start_as(jail.user, argv, cwd=jail.project, stdout=PIPE, stderr=PIPE, new_session=True) as process:
+            assert until(lambda: ignores(process.pid, signal.SIGHUP))
             time.sleep(milliseconds / 1000)
             process.send_signal(signal.SIGHUP)
             assert process.communicate(timeout=10)[0] == "done\n"
+
+
+def ignores(pid: int, number: signal.Signals) -> bool:
+    status = Path(f"/proc/{pid}/status").read_text()
+    return bool(int(re.findall(r"^SigIgn:\t(\w+)$", status, re.MULTILINE)[0], 16) >> number - 1 & 1)
 
 
 def test_a_stopped_launcher_still_reports_the_code(jail: Jail) -> None:

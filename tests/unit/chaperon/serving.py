@@ -22,6 +22,7 @@ from agent_sandbox.chaperon.orders import Caps, Orders
 from agent_sandbox.chaperon.stubfile import stub_code, stub_file
 from agent_sandbox.chaperon.wire import Reply, Request, Want, encode_request
 from agent_sandbox.config.errors import UserError
+from agent_sandbox.config.record import replace
 from agent_sandbox.launcher.audit import Log
 
 if TYPE_CHECKING:
@@ -76,6 +77,7 @@ def recorded(top: Path) -> Callable[[Request, Orders], Step]:
 class Chaperon:
     top: Path
     pid: int = 0
+    room: int | None = None  # that the audit log has
 
     @property
     def fifos(self) -> Path:
@@ -92,7 +94,9 @@ class Chaperon:
                 os.set_inheritable(os.open("/etc/passwd", os.O_RDONLY), True)  # as a caller may leave one
                 ask = main.be_alone(ask)
                 wake = main.listen_to_signals()
-                main.serve(orders_for(self.top), Gate(str(self.fifos), ask), wake, recorded(self.top), limits)
+                orders = orders_for(self.top)
+                orders = replace(orders, log=replace(orders.log, max_size=self.room))
+                main.serve(orders, Gate(str(self.fifos), ask), wake, recorded(self.top), limits)
             finally:
                 os._exit(0)
         os.close(ask)
@@ -126,7 +130,7 @@ class Chaperon:
 
 
 @contextlib.contextmanager
-def chaperon(top: Path, limits: Limits | None = None) -> Iterator[Chaperon]:
+def chaperon(top: Path, limits: Limits | None = None, room: int | None = None) -> Iterator[Chaperon]:
     (top / "fifos").mkdir(mode=0o700)
     (top / "bin").mkdir()
     (top / "bin" / "stub").write_bytes(stub_file(sys.executable, str(top / "bin" / "code"), str(top / "fifos")))
@@ -134,7 +138,7 @@ def chaperon(top: Path, limits: Limits | None = None) -> Iterator[Chaperon]:
     (top / "bin" / "stub").chmod(0o755)
     for name in NAMES:
         (top / "bin" / name).symlink_to("stub")
-    running = Chaperon(top=top)
+    running = Chaperon(top=top, room=room)
     running.start(limits or Limits())
     try:
         yield running

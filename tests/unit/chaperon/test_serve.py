@@ -48,6 +48,21 @@ def test_an_answer_is_what_the_program_said_and_is_written_to_the_audit_log(serv
     assert (event["event"], event["command"], event["code"], event["job"], event["session"]) == ("slurm", "sbatch", 3, 7, "s1")
 
 
+def test_very_many_requests_leave_room_in_the_log_and_what_became_a_job_is_told(tmp_path: Path) -> None:
+    with chaperon(tmp_path, QUICK, room=64 << 10) as server:
+        for _ in range(30):
+            with RawStub(server.fifos) as stub:
+                stub.ask(request("say", "0", "hello", ""))
+        with RawStub(server.fifos) as stub:
+            stub.ask(request("sh", "-c", "exit 0", command="sbatch"))
+        server.kill(signal.SIGTERM)
+        found = audited(server)
+    left_out = sum(int(str(one["requests"])) for one in found if one["verdict"] == "left out")
+    listed = [one for one in found if one["verdict"] != "left out"]
+    assert 2 < len(listed) < 15 and len(listed) + left_out == 31
+    assert (listed[-1]["command"], listed[-1]["job"]) == ("sbatch", 7)
+
+
 def test_programs_run_in_an_environment_of_ours(server: Chaperon) -> None:
     with RawStub(server.fifos) as stub:
         said = stub.ask(request("env", environment={"LD_PRELOAD": "/x", "SLURM_JOB_ID": "1"}))

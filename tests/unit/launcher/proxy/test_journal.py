@@ -10,7 +10,8 @@ import pytest
 from agent_sandbox.launcher.audit import Audit, Log
 from agent_sandbox.launcher.proxy import journal as journals
 from agent_sandbox.launcher.proxy.entry import REFUSED, Entry
-from agent_sandbox.launcher.proxy.journal import SHARE, Journal
+from agent_sandbox.launcher.proxy.journal import Journal
+from agent_sandbox.launcher.share import PART
 
 ROOM = 4 << 20
 
@@ -39,7 +40,7 @@ def test_a_patient_jail_does_not_wash_older_lines_out(tmp_path: Path, monkeypatc
     found = lines(tmp_path)
     assert found[0]["session"] == "an older one"  # it is still there
     size = sum(file.stat().st_size for file in tmp_path.iterdir())
-    assert ROOM / SHARE / 2 < size < ROOM / SHARE * 1.5
+    assert ROOM / PART / 2 < size < ROOM / PART * 1.5
     listed = [one for one in found if one.get("verdict") == REFUSED]
     left_out = sum(int(str(one["connections"])) for one in found if one.get("verdict") == "left out")
     assert len(listed) > 50 and len(listed) + left_out == asked  # none is forgotten
