@@ -101,6 +101,7 @@ class Doors:
             return
         if pid == 0:
             try:
+                gc.freeze()  # what the guard has made stays, and is shared with it
                 gc.enable()  # a launcher does without, since it is over soon: this one is not
                 from importlib import import_module
 

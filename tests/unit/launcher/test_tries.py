@@ -191,7 +191,7 @@ def test_what_bwrap_says_becomes_a_reason(text: str, problem: str, host: Host, p
     ("text", "problem"),
     [
         ("exit 0", "it ended with status 0"),
-        ("shift 7; exec \"$@\"", "it ran the command without a jail"),
+        ("shift 6; exec \"$@\"", "it ran the command without a jail"),
         ("echo 'Error: invalid --restrict-namespaces command line option' >&2; exit 1", "Error: invalid --restrict-namespaces command line option"),
     ],
 )  # fmt: skip
