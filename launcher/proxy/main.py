@@ -10,6 +10,7 @@ import fcntl
 import os
 import signal
 
+from agent_sandbox.config.record import replace
 from agent_sandbox.launcher import syscalls
 from agent_sandbox.launcher.audit import Audit
 from agent_sandbox.launcher.proxy.decide import Decider
@@ -98,8 +99,12 @@ def rules_of(orders: Orders) -> Rules:
 
 
 def limits_of(orders: Orders) -> Limits:
+    """None is no limit, and 0 the strictest: then one at a time is heard, for our own pages, and nothing may move."""
     limits = Limits(total_bytes=orders.total_bytes, rate=orders.rate)
-    return Limits(**{**limits.__dict__, "connections": min(limits.connections, orders.connections or limits.connections)})
+    if orders.connections is None:
+        return limits
+    total = orders.total_bytes if orders.connections else 0
+    return replace(limits, connections=max(1, min(limits.connections, orders.connections)), total_bytes=total)
 
 
 def credentials_of(orders: Orders) -> list[Credential]:
