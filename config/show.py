@@ -11,11 +11,11 @@ UNSET = "(unset)"
 NONE = "(none)"
 
 
-def setting_rows(settings: Settings, names: tuple[str, ...]) -> list[tuple[str, ...]]:
-    """Key, value, origin. Shipped entries of a list are counted, and written out only for keys that were asked for."""
+def setting_rows(settings: Settings, names: tuple[str, ...], in_full: tuple[str, ...]) -> list[tuple[str, ...]]:
+    """Key, value, origin. Shipped entries of a list are counted, and written out only for keys that were asked for by name."""
     rows: list[tuple[str, ...]] = []
     for name in names or tuple(KEYS):
-        values = _cells(KEYS[name], settings, every_entry=bool(names))
+        values = _cells(KEYS[name], settings, every_entry=name in in_full)
         rows += [(name if not number else "", value, origin) for number, (value, origin) in enumerate(values)]
     return [tuple(map(printable, row)) for row in rows]
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 WORDS = {
     "doctor": "is this machine ready, and if not, what to do",
     "explain": "why: KEY, path P, env N, syscall N, host H, sbatch …",
-    "config": "the settings: show, keys, init, set, check, edit",
+    "config": "the settings: show, keys, set, add, check, edit …",
     "audit": "the log of launches and requests: show, verify",
     "network": "what a session asked the network for: log [--follow]",
     "ps": "the sessions that are running",

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from agent_sandbox.launcher.policy import Gap, Host
     from agent_sandbox.launcher.seeing.measured import Measured, Measurement
 
+USAGE = "agent-sandbox doctor [--json]"
 WIDTH, NAME_WIDTH = 80, 16
 
 
@@ -39,7 +40,7 @@ class Check:
 
 def run(request: Request) -> int:
     as_json, rest = take_json(request.command, request.json)
-    refuse_more(rest, "agent-sandbox doctor [--json]")
+    refuse_more(rest, USAGE)
     checks = tuple(examine(request))
     ready = all(check.ok is not False for check in checks)
     if as_json:

@@ -85,7 +85,7 @@ def _not_understood(words: tuple[str, ...]) -> UserError:
 
 def explain_key(name: str, case: Case) -> Answer:
     key, settings = KEYS[name], case.settings
-    rows = [(value, origin) for _, value, origin in setting_rows(settings, (name,))]
+    rows = [(value, origin) for _, value, origin in setting_rows(settings, (name,), (name,))]
     notes = [key.help, *(clamp.line() for clamp in settings.clamps if clamp.key == name)]
     if not key.ready:
         notes.append("takes effect with a later part" + ("; a launch is refused" if name in settings.unready() else ""))

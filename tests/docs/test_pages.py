@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from agent_sandbox.launcher.__main__ import main
 from agent_sandbox.launcher.cli import OPTIONS, RESERVED, WORDS, help_page
 
 TOP = Path(__file__).resolve().parents[2]
@@ -27,6 +28,13 @@ def test_the_readme_uses_options_and_words_that_exist() -> None:
     assert given <= {option.name for option in OPTIONS} | {"--follow"}  # the last belongs to `network log`
     words = {word for line in text.splitlines() for word in re.findall(r"agent-sandbox (explain|config|doctor|ps|audit|network)\b", line)}
     assert words == set(WORDS) - {"help", "version"}
+
+
+@pytest.mark.parametrize("word", sorted(set(WORDS) - {"help", "version"}))
+def test_every_word_has_a_page_that_fits_a_terminal(word: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([word, "--help"]) == 0
+    page = capsys.readouterr().out
+    assert page.startswith("usage: agent-sandbox ") and word in page and max(map(len, page.splitlines())) <= 80
 
 
 def test_help_names_every_option_and_word_and_fits_a_terminal() -> None:

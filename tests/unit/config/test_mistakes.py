@@ -110,7 +110,7 @@ def test_only_names_of_properties_can_be_required(world: World) -> None:
     ("text", "expected"),
     [
         ("network.mode = 'open'\n\nnetwork.mode = 'open'\n", "FILE:3: is not TOML: Cannot overwrite a value"),
-        ("[network]\nmode = open\n", "FILE:2: is not TOML: Invalid value"),
+        ("[network]\nmode = open\n", "FILE:2: is not TOML: Invalid value\n  texts stand in quotes: \"pypi.org\""),
         ("a = \"\x00\"\n", "FILE:1: is not TOML: Illegal character '\\x00'"),
         (f"limits.memory = {'9' * 5000}\n", "FILE: is not TOML: Exceeds the limit"),
         (f"a = {'[' * 50000}", "FILE: is nested too deeply"),
