@@ -78,7 +78,7 @@ def _not_understood(words: tuple[str, ...]) -> UserError:
         return UserError(f"explain {words[0]} takes one {KINDS[words[0]]}" if words else "explain what?", hint=f"usage: {USAGE}")
     problem = f"{printable(' '.join(words))}: there is no such thing to explain"
     if words[0] in SECTIONS:
-        return UserError(problem, hint=f"its keys are {', '.join(SECTIONS[words[0]])}")
+        return UserError(problem, hint=f"`agent-sandbox config show {words[0]}` has its keys: {', '.join(SECTIONS[words[0]])}")
     near = difflib.get_close_matches(words[0], KEYS if len(words) == 1 else [*KINDS, *explained_commands()], 1)
     return UserError(problem, hint=f"did you mean `explain {' '.join((near[0], *words[1:]))}`?" if near else f"usage: {USAGE}")
 

@@ -197,7 +197,7 @@ def test_a_system_call_follows_the_mode(jail: Jail) -> None:
     ("words", "hint"),
     [
         (["filesystem.hme"], "did you mean `explain filesystem.home`?"),
-        (["seccomp"], "its keys are seccomp.mode, seccomp.deny"),
+        (["seccomp"], "`agent-sandbox config show seccomp` has its keys: seccomp.mode, seccomp.deny"),
         (["syscall", "mountt"], "did you mean 'mount'?"),
         (["env", "A=B"], "explain env NAME"),
         ([], "usage: "),
