@@ -93,7 +93,7 @@ def explain_key(name: str, case: Case) -> Answer:
         notes += _delivered(case)
     count = len(settings.entries(name)) if key.listed else 0
     return Answer(
-        subject=name, verdict=f"{count} entries" if count else rows[0][0],
+        subject=name, verdict=f"{count} {'entry' if count == 1 else 'entries'}" if count else rows[0][0],
         rule=f"{key.rule}: {RULES[key.rule]}" + (f" ({key.veto})" if key.veto else ""),
         origin=settings.origin(name), values=tuple(rows) if count else (), notes=tuple(notes),
     )  # fmt: skip

@@ -178,7 +178,7 @@ def test_a_list_has_each_entry_with_its_origin(jail: Jail) -> None:
     need_root()
     config = jail.configure("[seccomp]\ndeny = ['chroot']\n")
     told = answer(jail, "seccomp.deny")
-    assert (told["verdict"], told["values"]) == ("1 entries", [["chroot", f"{config}:2"]])
+    assert (told["verdict"], told["values"]) == ("1 entry", [["chroot", f"{config}:2"]])
     call = answer(jail, "syscall", "chroot")
     assert (call["verdict"], call["rule"], call["origin"]) == ("refused (EPERM)", "seccomp.deny", f"{config}:2")
     assert answer(jail, "syscall", "sethostname")["verdict"] == "allowed"
