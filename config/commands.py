@@ -30,7 +30,7 @@ usage: agent-sandbox config WORD
 
   show [--json] [KEY]...   what holds here, and where it comes from; a key, or
                            all of a part, such as network
-  keys [--json]            every key, its values and how the ranks combine it
+  keys [--json] [KEY]...   every key, its values and how the ranks combine it
   init                     write a commented config file of your own
   set KEY VALUE            change your own config file; a list is replaced
   add KEY VALUE            add to a list in your own config file
@@ -76,12 +76,12 @@ def _keys_of(word: str, where: Where) -> tuple[str, ...]:
 
 
 def show_keys(args: tuple[str, ...], where: Where) -> None:
-    as_json, rest = _take_json(args)
-    _refuse_more(rest)
+    as_json, asked = _take_json(args)
+    names = tuple(name for word in asked for name in _keys_of(word, where)) or tuple(KEYS)
     if as_json:
-        _print_json(show.key_data())
+        _print_json(show.key_data(names))
     else:
-        _print_table(show.key_rows())
+        _print_table(show.key_rows(names))
 
 
 def init(args: tuple[str, ...], where: Where) -> None:

@@ -28,20 +28,20 @@ def setting_data(settings: Settings, names: tuple[str, ...]) -> dict[str, object
     }
 
 
-def key_rows() -> list[tuple[str, ...]]:
-    lists, keys = load_lists(), KEYS.values()
+def key_rows(names: tuple[str, ...]) -> list[tuple[str, ...]]:
+    lists, keys = load_lists(), [KEYS[name] for name in names]
     rows = [(key.name, describe_kind(key), key.rule, describe_default(key, lists), key.help) for key in keys]
     return [("KEY", "VALUE", "RULE", "DEFAULT", ""), *rows]
 
 
-def key_data() -> dict[str, object]:
+def key_data(names: tuple[str, ...]) -> dict[str, object]:
     lists = load_lists()
     return {
         key.name: {
             "kind": key.kind, "choices": key.choices, "rule": key.rule, "help": key.help, "ready": key.ready,
             "default": lists.get(key.name, []) if key.listed else key.default,
         }
-        for key in KEYS.values()
+        for key in (KEYS[name] for name in names)
     }  # fmt: skip
 
 

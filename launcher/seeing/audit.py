@@ -77,7 +77,7 @@ def show(audit: Audit, asked: Asked, as_json: bool) -> int:
         for event in chosen:
             print(json.dumps(event))
     elif chosen:
-        put_table([("TIME", "EVENT", "SESSION", "WHAT"), *map(_row, chosen)])
+        put_table([("TIME (UTC)", "EVENT", "SESSION", "WHAT"), *map(_row, chosen)])
     else:
         put("nothing is in the audit log" + (" about this session" if asked.session else ""))
     return 0

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     Event = dict[str, object]
 
 USAGE = "agent-sandbox network log [--follow] [--json] [-n N] [--session ID]"
-COLUMNS = ("TIME", "VERDICT", "DESTINATION", "BYTES", "SECONDS", "RULE")
+COLUMNS = ("TIME (UTC)", "VERDICT", "DESTINATION", "BYTES", "SECONDS", "RULE")
 SHOWN = 50
 PAUSE = 0.5  # seconds between two looks
 VERDICTS = {"allow": "allowed", "refuse": "refused", "fail": "failed", "malformed": "malformed", "left out": "left out"}

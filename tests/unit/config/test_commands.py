@@ -382,3 +382,8 @@ def test_show_of_a_part_has_its_keys_alone(world: World, capsys: pytest.CaptureF
     run(world, "show", "network")
     keys = [line.split()[0] for line in capsys.readouterr().out.splitlines()[1:]]
     assert keys == [name for name in KEYS if name.startswith("network.")]
+
+
+def test_keys_of_a_part_are_listed_alone(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    run(world, "keys", "--json", "network", "limits.memory")
+    assert list(json.loads(capsys.readouterr().out)) == [*(name for name in KEYS if name.startswith("network.")), "limits.memory"]
