@@ -100,11 +100,11 @@ def rules_of(orders: Orders) -> Rules:
 
 def limits_of(orders: Orders) -> Limits:
     """None is no limit, and 0 the strictest: then one at a time is heard, for our own pages, and nothing may move."""
-    limits = Limits(total_bytes=orders.total_bytes, rate=orders.rate)
+    closed = 0 in (orders.connections, orders.rate)
+    limits = Limits(total_bytes=0 if closed else orders.total_bytes, rate=orders.rate or None)
     if orders.connections is None:
         return limits
-    total = orders.total_bytes if orders.connections else 0
-    return replace(limits, connections=max(1, min(limits.connections, orders.connections)), total_bytes=total)
+    return replace(limits, connections=max(1, min(limits.connections, orders.connections)))
 
 
 def credentials_of(orders: Orders) -> list[Credential]:

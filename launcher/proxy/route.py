@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from agent_sandbox.launcher.proxy.target import Target
 
 SPENT = Verdict(
-    allowed=False, rule="network.max_bytes", why="this session has moved as much as it may (network.max_bytes, or network.max_connections = 0)",
+    allowed=False, rule="network.max_bytes",
+    why="this session has moved as much as it may (network.max_bytes, or 0 in network.max_connections or network.max_rate)",
 )  # fmt: skip
 BROKEN = Verdict(allowed=False, rule="error", why="the policy could not be asked")
 

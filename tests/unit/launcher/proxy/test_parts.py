@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agent_sandbox.config.record import replace
 from agent_sandbox.launcher.audit import Log
 from agent_sandbox.launcher.proxy.budget import PLENTY, Budget
 from agent_sandbox.launcher.proxy.chunks import Chunks
@@ -98,6 +99,8 @@ def test_a_smaller_number_of_connections_never_gives_more_places(said: int | Non
     )  # fmt: skip
     limits = fitted(limits_of(orders), 1 << 20)
     assert (limits.connections, limits.total_bytes) == (places, total)
+    stopped = limits_of(replace(orders, rate=0))  # refused at once: whoever waits for a rate of nothing waits for ever
+    assert (stopped.total_bytes, stopped.rate) == (0, None)
 
 
 def test_a_rule_cannot_write_into_the_head_of_its_refusal() -> None:
