@@ -45,7 +45,7 @@ def parser() -> argparse.ArgumentParser:
     changing = [
         word("init", _init, "make the group bot and /var/bot, and join the group"), word("create", _create, "make a bot"),
         word("update", _update, "make a bot what it should be"), word("disable", _disable, "stop a bot: rule, account, namespace, processes"),
-        word("enable", _enable, "exactly back"), word("destroy", _destroy, "remove a bot and its files"),
+        word("enable", _enable, "let a stopped bot work again, exactly as before"), word("destroy", _destroy, "remove a bot and its files"),
         word("undo", _undo, "take back the last change"),
         word("share", _share, "let bots work in a directory"), word("noshare", _noshare, "give a shared directory back what it had"),
     ]  # fmt: skip
@@ -177,6 +177,10 @@ def _list(options: argparse.Namespace) -> int:
     if options.json:
         print(json.dumps([dict(vars(facts)) for facts in found], indent=1))
         return 0
+    if not found:
+        tell("there are no bots on this machine; `sudo botadm create NAME` makes one")
+        return 0
+    print(f"{'BOT':20} {'OWNER':20} {'STATE':9} RULE FOR SUDO")
     for facts in found:
         rule = "no rule" if not facts.sudoers else "strict" if facts.strict else "open rule"
         print(f"{facts.name:20} {facts.owner:20} {'enabled' if facts.enabled else 'disabled':9} {rule}")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import pwd
+import shlex
+import sys
 
 from agent_sandbox.config.errors import UserError, plain
 
@@ -43,4 +45,4 @@ def _caller(environment: Mapping[str, str]) -> str:
 
 def need_root() -> None:
     if os.geteuid() != 0:
-        raise UserError("only root can do that", hint="sudo botadm …")
+        raise UserError("only root can do that", hint=shlex.join(("sudo", "botadm", *sys.argv[1:])))

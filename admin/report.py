@@ -21,6 +21,7 @@ class Outcome:
     command: str
     steps: tuple[Step, ...]
     applied: bool
+    backwards: bool = False  # the steps are taken back
     notes: tuple[str, ...] = ()
     tallies: tuple[Tally, ...] = ()
 
@@ -31,21 +32,21 @@ def outcome_text(outcome: Outcome) -> str:
     elif outcome.applied:
         lines = [f"{outcome.command}: done, {_count(outcome.steps)}", *(f"  {step.does}" for step in outcome.steps)]
     else:
-        lines = [f"{outcome.command}: {_count(outcome.steps)}; nothing was changed", *_plan_lines(outcome.steps)]
+        lines = [f"{outcome.command}: {_count(outcome.steps)}; nothing was changed", *_plan_lines(outcome.steps, backwards=outcome.backwards)]
     lines += [line for tally in outcome.tallies for line in tally_lines(tally, outcome.applied)]
     return "\n".join([*(plain(line) for line in lines), *(f"note: {plain(note)}" for note in outcome.notes)])
 
 
 def outcome_json(outcome: Outcome) -> str:
-    steps = [step_data(step) for step in outcome.steps]
+    steps = [step_data(step, backwards=outcome.backwards) for step in outcome.steps]
     tallies = [{**vars(tally)} for tally in outcome.tallies]
     data = {"command": outcome.command, "applied": outcome.applied, "steps": steps, "notes": outcome.notes, "trees": tallies}
     return json.dumps(data, indent=1)
 
 
-def step_data(step: Step) -> dict[str, object]:
+def step_data(step: Step, *, backwards: bool = False) -> dict[str, object]:
     return {
-        "does": step.does, "why": step.why, "how": how(step.act), "reversible": step.reversible,
+        "does": step.does, "why": step.why, "how": undo_of(step.act) if backwards else how(step.act), "reversible": step.reversible,
         "undo": undo_of(step.act), "check": check_of(step.act),
     }  # fmt: skip
 
@@ -55,11 +56,14 @@ def how(act: Act) -> str:
     return " ".join(argv) if argv else f"{type(act).__name__.lower()} {getattr(act, 'path', '')}".strip()
 
 
-def _plan_lines(steps: tuple[Step, ...]) -> list[str]:
+def _plan_lines(steps: tuple[Step, ...], *, backwards: bool) -> list[str]:
     lines = []
     for number, step in enumerate(steps, 1):
         lines += [f"{number:3}. {step.does}" + ("" if step.reversible else "   [cannot be taken back]"), f"       why    {step.why}"]
-        lines += [f"       do     {how(step.act)}", f"       undo   {undo_of(step.act)}", f"       check  {check_of(step.act)}"]
+        if backwards:
+            lines += [f"       do     {undo_of(step.act)}"] if step.reversible else []
+        else:
+            lines += [f"       do     {how(step.act)}", f"       undo   {undo_of(step.act)}", f"       check  {check_of(step.act)}"]
     return lines
 
 

@@ -295,7 +295,7 @@ def link_command(copy: Path, name: Path) -> None:
     new.symlink_to(copy / "bin" / name.name)
     new.replace(name)
     on_path = str(name.parent) in os.environ.get("PATH", "").split(":")
-    say(f"the command is {name}" + ("" if on_path else f"; {name.parent} is not on your PATH"))
+    say(f"the command is {name}" + ("" if on_path else f"; {name.parent} is not on your PATH: export PATH={name.parent}:$PATH"))
 
 
 def run(what: str, argv: list[str], seconds: int) -> None:

@@ -18,7 +18,7 @@ from agent_sandbox.config import show
 from agent_sandbox.config.content import unknown
 from agent_sandbox.config.create import create
 from agent_sandbox.config.errors import UserError
-from agent_sandbox.config.keys import KEYS
+from agent_sandbox.config.keys import KEYS, SECTIONS, Key
 from agent_sandbox.config.layers import check_file, command_line_source, load
 from agent_sandbox.config.location import Where
 from agent_sandbox.config.settings import printable
@@ -28,10 +28,13 @@ from agent_sandbox.config.typed import read_typed
 USAGE = """\
 usage: agent-sandbox config WORD
 
-  show [--json] [KEY]...   what holds here, and where it comes from
-  keys [--json]            every key, its values and how the ranks combine it
+  show [--json] [KEY]...   what holds here, and where it comes from; a key, or
+                           all of a part, such as network
+  keys [--json] [KEY]...   every key, its values and how the ranks combine it
   init                     write a commented config file of your own
-  set KEY VALUE            change your own config file
+  set KEY VALUE            change your own config file; a list is replaced
+  add KEY VALUE            add to a list in your own config file
+  unset KEY                take a key out of your own config file
   check [FILE]             is the config understood?
   edit                     your own file in $VISUAL or $EDITOR, then check it
 """
@@ -52,26 +55,33 @@ def run(args: tuple[str, ...], where: Where) -> int:
 
 
 def show_settings(args: tuple[str, ...], where: Where) -> None:
-    as_json, names = _take_json(args)
-    for name in names:
-        if name not in KEYS:
-            raise unknown(name, name, command_line_source(where))
+    as_json, asked = _take_json(args)
+    names = tuple(name for word in asked for name in _keys_of(word, where))
     settings = load(where, {})
     if as_json:
         _print_json(show.setting_data(settings, names))
         return
-    _print_table([("KEY", "VALUE", "FROM"), *show.setting_rows(settings, names)])
+    in_full = tuple(name for name in asked if name in KEYS)
+    _print_table([("KEY", "VALUE", "FROM"), *show.setting_rows(settings, names, in_full)])
     for clamp in settings.clamps:
         print(clamp.line(), file=sys.stderr)
 
 
+def _keys_of(word: str, where: Where) -> tuple[str, ...]:
+    """A key, or those of a part, such as `network`."""
+    if word in SECTIONS:
+        return SECTIONS[word]
+    _need_key(word, where)
+    return (word,)
+
+
 def show_keys(args: tuple[str, ...], where: Where) -> None:
-    as_json, rest = _take_json(args)
-    _refuse_more(rest)
+    as_json, asked = _take_json(args)
+    names = tuple(name for word in asked for name in _keys_of(word, where)) or tuple(KEYS)
     if as_json:
-        _print_json(show.key_data())
+        _print_json(show.key_data(names))
     else:
-        _print_table(show.key_rows())
+        _print_table(show.key_rows(names))
 
 
 def init(args: tuple[str, ...], where: Where) -> None:
@@ -83,16 +93,58 @@ def set_key(args: tuple[str, ...], where: Where) -> None:
     if len(args) != 2:
         raise UserError("config set takes a key and a value", hint="agent-sandbox config set network.mode isolated")
     name, text = args
+    key, path, write = _own_key(name, where), _own_file(where), _writer()
+    before = write.entries(path, key, where)
+    print(f"{path}: {printable(write.set_value(path, key, read_typed(key, text), where))}")
+    lost = [entry for entry in before if entry not in write.entries(path, key, where)]
+    if lost:
+        print(f"no longer in it: {printable(', '.join(lost))}; `config add {name} …` adds to a list", file=sys.stderr)
+    _tell_more(key, where)
+
+
+def add_to_key(args: tuple[str, ...], where: Where) -> None:
+    if len(args) != 2:
+        raise UserError("config add takes a key and a value", hint="agent-sandbox config add network.allow data.example.org")
+    key, path, write = _own_key(args[0], where), _own_file(where), _writer()
+    if not key.listed or key.kind in ("table", "tables"):
+        hint = "agent-sandbox config edit" if key.listed else f"agent-sandbox config set {key.name} …"
+        raise UserError(f"{key.name} is not a list of texts", hint=hint)
+    more = read_typed(key, args[1])
+    before = write.entries(path, key, where)
+    value = [*before, *(entry for entry in more if entry not in before)] if isinstance(more, list) else more
+    print(f"{path}: {printable(write.set_value(path, key, value, where))}")
+    _tell_more(key, where)
+
+
+def unset_key(args: tuple[str, ...], where: Where) -> None:
+    if len(args) != 1:
+        raise UserError("config unset takes a key", hint="agent-sandbox config unset network.mode")
+    _need_key(args[0], where)
+    path = _own_file(where)
+    found = _writer().unset_value(path, KEYS[args[0]], where)
+    print(f"{path}: {args[0]} is {'not set there any more' if found else 'not set there'}")
+
+
+def _need_key(name: str, where: Where) -> None:
     if name not in KEYS:
         raise unknown(name, name, command_line_source(where))
-    path = _own_file(where)
-    line = _writer().set_value(path, KEYS[name], read_typed(KEYS[name], text), where)
-    print(f"{path}: {printable(line)}")
+
+
+def _own_key(name: str, where: Where) -> Key:
+    """One that a person may set."""
+    _need_key(name, where)
+    if KEYS[name].rule == "admin":
+        problem = f"{name} is the admin's to set: in a file of yours it would not count"
+        raise UserError(problem, hint=f"{where.admin_dir}/config.toml is where root writes it")
+    return KEYS[name]
+
+
+def _tell_more(key: Key, where: Where) -> None:
     for clamp in load(where, {}).clamps:
-        if clamp.key == name:
+        if clamp.key == key.name:
             print(clamp.line(), file=sys.stderr)
-    if not KEYS[name].ready:
-        print(f"{name} is not used yet", file=sys.stderr)
+    if not key.ready:
+        print(f"{key.name} is not used yet", file=sys.stderr)
 
 
 def check(args: tuple[str, ...], where: Where) -> None:
@@ -130,7 +182,9 @@ def edit(args: tuple[str, ...], where: Where) -> None:
         raise UserError(error.problem, where=error.where, hint=f"{error.hint}; {advice}".removeprefix("; ")) from None
 
 
-COMMANDS = {"show": show_settings, "keys": show_keys, "init": init, "set": set_key, "check": check, "edit": edit}
+COMMANDS = {
+    "show": show_settings, "keys": show_keys, "init": init, "set": set_key, "add": add_to_key, "unset": unset_key, "check": check, "edit": edit,
+}  # fmt: skip
 
 
 def _own_file(where: Where) -> str:

@@ -164,7 +164,8 @@ def _patterns(name: str, said: object, source: Source) -> tuple[str, ...]:
     from agent_sandbox.config.patterns import check_glob
 
     if name not in source.matches:
-        raise source.error(f"match.{name}", "is not known", f"a [match] here may hold {', '.join(source.matches)}")
+        elsewhere = "; project: in a file of ~/.config/agent-sandbox/conf.d" if name == "project" else ""
+        raise source.error(f"match.{name}", "is not known", f"a [match] here may hold {', '.join(source.matches)}{elsewhere}")
     listed = [said] if isinstance(said, str) else said
     if not isinstance(listed, list) or not all(isinstance(text, str) and text for text in listed):
         raise source.error(f"match.{name}", "must be a text or a list of texts")

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import ipaddress
 
-from agent_sandbox.config.hosts import DIGITS, LAST_PORT, MAPPED, Address, Host, Name, parse_host, parse_port, split_port
+from agent_sandbox.config.hosts import DIGITS, LAST_PORT, MAPPED, Address, Host, Name, likely_target, parse_host, parse_port, split_port
 from agent_sandbox.config.record import record
 
 TYPE_CHECKING = False
@@ -194,7 +194,8 @@ def _likely(text: str) -> list[str]:
     bare = text.strip().partition("://")[2] or text.strip()
     bare = bare.rpartition("@")[2]
     host = bare.partition("/")[0]
-    guesses = [f"*{host}" if host.startswith(".") else host, host.rstrip("."), host.replace("*", "*.", 1) if "*." not in host else host]
+    starred = host.replace("*", "*.", 1) if "*." not in host else host
+    guesses = [likely_target(text), f"*{host}" if host.startswith(".") else host, host.rstrip("."), starred, host.partition(":")[0]]
     if "/" in bare and "://" not in text:
         try:
             guesses.insert(0, str(ipaddress.ip_network(bare, strict=False)))

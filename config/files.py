@@ -14,6 +14,12 @@ from agent_sandbox.config.patterns import below
 from agent_sandbox.config.record import record
 
 MOST_BYTES = 1 << 20
+TOML_ADVICE = {
+    "Invalid value": 'texts stand in quotes: "pypi.org"',
+    " twice": "a part such as [network] stands once in a file, with all its keys below it",
+    "Cannot overwrite a value": "a key stands once in a file",
+    "Unclosed array": 'a list ends with ]: ["a", "b"]',
+}  # what the reader's words mean for somebody who does not know TOML
 MOST_DOTS = 100  # on one line, outside quotes: tomllib's time is quadratic in the parts of a dotted key
 MOST_LINKS = 40
 
@@ -201,4 +207,6 @@ def _not_toml(message: str, path: str) -> UserError:
 
     place = re.search(r" \(at line (\d+), column \d+\)$", message)
     where = f"{path}:{place[1]}" if place else path
-    return UserError(f"is not TOML: {message[: place.start()] if place else message}", where=where)
+    problem = message[: place.start()] if place else message
+    hint = next((advice for words, advice in TOML_ADVICE.items() if words in problem), "")
+    return UserError(f"is not TOML: {problem}", where=where, hint=hint)

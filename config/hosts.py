@@ -21,6 +21,7 @@ MAPPED, TRANSLATED, NAT64, COMPATIBLE = (
     ipaddress.IPv6Network(text) for text in ("::ffff:0:0/96", "::ffff:0:0:0/96", "64:ff9b::/96", "::/96")
 )
 LOW = 0xFFFFFFFF
+PORTS = {"http": 80, "https": 443, "ssh": 22, "git": 9418}  # by which people name them
 
 
 @record
@@ -70,6 +71,8 @@ def parse_port(text: str) -> int:
 
 def split_port(text: str) -> tuple[str, str]:
     """`host:port`, `[v6]:port`, a bare host or IPv6 address → the host, and the port or nothing."""
+    if "://" in text:
+        raise ValueError("a host is named, not a URL")
     if text.startswith("["):
         inner, bracket, rest = text[1:].partition("]")
         if not bracket or (rest and not rest.startswith(":")) or rest == ":":
@@ -89,6 +92,25 @@ def parse_target(text: str) -> tuple[Host, int | None]:
     if text.startswith("[") and ":" not in host:
         raise ValueError("only an IPv6 address stands in [ ]")
     return parse_host(host), parse_port(port) if port else None
+
+
+def likely_target(text: str) -> str:
+    """What somebody meant who wrote a URL, `user@host`, a path behind the host or a port by its name; nothing if that cannot be read."""
+    scheme, _, bare = text.strip().rpartition("://")
+    place = bare.partition("/")[0].rpartition("@")[2]
+    host, colon, port = place.rpartition(":")
+    meant = f"{host}:{PORTS[port.lower()]}" if colon and port.lower() in PORTS else place
+    try:
+        return "" if meant == text else target_spelling(*parse_target(meant), scheme)
+    except ValueError:
+        return ""
+
+
+def target_spelling(host: Host, port: int | None, scheme: str = "") -> str:
+    """The port is left out where it is the scheme's own."""
+    if port is None or str(port) == str(PORTS.get(scheme.lower(), "")):
+        return host.text
+    return f"[{host.text}]:{port}" if ":" in host.text else f"{host.text}:{port}"
 
 
 def map_address(ip: IP) -> IP:

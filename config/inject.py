@@ -5,7 +5,7 @@ It says where a secret lives, which host gets it and in which field of a request
 
 from __future__ import annotations
 
-from agent_sandbox.config.hosts import parse_target
+from agent_sandbox.config.hosts import likely_target, parse_target
 from agent_sandbox.config.record import record
 
 NEEDED = ("name", "host", "header")
@@ -168,7 +168,8 @@ def _host(text: str) -> tuple[str, int]:
     try:
         host, port = parse_target(text)
     except ValueError as error:
-        raise ValueError(f"whose host {_shown(text)} is not one: {error}") from None
+        meant = likely_target(text)
+        raise ValueError(f"whose host {_shown(text)} is not one: {error}" + (f"; did you mean {meant!r}?" if meant else "")) from None
     return host.text, port or HTTPS
 
 

@@ -98,6 +98,8 @@ def upstream(key: Key, value: object) -> str:
     said = text(key, value).removeprefix("http://").rstrip("/")
     if not said:
         return ""
+    if "@" in said:
+        raise ValueError("must be a proxy's host:port, without a user or a password: settings are no place for one")
     from agent_sandbox.config.hosts import parse_target
 
     try:

@@ -11,11 +11,11 @@ UNSET = "(unset)"
 NONE = "(none)"
 
 
-def setting_rows(settings: Settings, names: tuple[str, ...]) -> list[tuple[str, ...]]:
-    """Key, value, origin. Shipped entries of a list are counted, and written out only for keys that were asked for."""
+def setting_rows(settings: Settings, names: tuple[str, ...], in_full: tuple[str, ...]) -> list[tuple[str, ...]]:
+    """Key, value, origin. Shipped entries of a list are counted, and written out only for keys that were asked for by name."""
     rows: list[tuple[str, ...]] = []
     for name in names or tuple(KEYS):
-        values = _cells(KEYS[name], settings, every_entry=bool(names))
+        values = _cells(KEYS[name], settings, every_entry=name in in_full)
         rows += [(name if not number else "", value, origin) for number, (value, origin) in enumerate(values)]
     return [tuple(map(printable, row)) for row in rows]
 
@@ -28,20 +28,20 @@ def setting_data(settings: Settings, names: tuple[str, ...]) -> dict[str, object
     }
 
 
-def key_rows() -> list[tuple[str, ...]]:
-    lists, keys = load_lists(), KEYS.values()
+def key_rows(names: tuple[str, ...]) -> list[tuple[str, ...]]:
+    lists, keys = load_lists(), [KEYS[name] for name in names]
     rows = [(key.name, describe_kind(key), key.rule, describe_default(key, lists), key.help) for key in keys]
     return [("KEY", "VALUE", "RULE", "DEFAULT", ""), *rows]
 
 
-def key_data() -> dict[str, object]:
+def key_data(names: tuple[str, ...]) -> dict[str, object]:
     lists = load_lists()
     return {
         key.name: {
             "kind": key.kind, "choices": key.choices, "rule": key.rule, "help": key.help, "ready": key.ready,
             "default": lists.get(key.name, []) if key.listed else key.default,
         }
-        for key in KEYS.values()
+        for key in (KEYS[name] for name in names)
     }  # fmt: skip
 
 

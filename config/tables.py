@@ -21,10 +21,11 @@ def layout(rows: list[tuple[str, ...]], width: int) -> list[str]:
 
 
 def _widths(rows: list[tuple[str, ...]], width: int) -> list[int]:
-    """The widest columns give way first."""
+    """The widest columns give way first, and the first one last: its names are there to be copied."""
     widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
     while sum(widths) + GAP * (len(widths) - 1) > width and max(widths) > LEAST:
-        widths[widths.index(max(widths))] -= 1
+        others = widths[1:] if max(widths[1:], default=0) > LEAST else widths
+        widths[widths.index(max(others), len(widths) - len(others))] -= 1
     return widths
 
 

@@ -18,9 +18,7 @@ from agent_sandbox.config.location import Where
 
 def set_value(path: str, key: Key, value: object, where: Where) -> str:
     """Put the value into the file, after making sure that the file is then understood; the line that it became."""
-    data = read_trusted(path, user_trust(where.user, where.uid, where.home)) or b""
-    read_layers(data, user_source(path, where), where)  # a file that is wrong already is not ours to rearrange
-    document = tomlkit.parse(data.decode())
+    document = _read(path, where)
     section, _, name = key.name.partition(".")
     try:
         _put(document, section, name, value)
@@ -30,6 +28,36 @@ def set_value(path: str, key: Key, value: object, where: Where) -> str:
     read_layers(new, user_source(path, where), where)
     _replace(path, new)
     return f"{key.name} = {_item(value).as_string()}"
+
+
+def unset_value(path: str, key: Key, where: Where) -> bool:
+    """Take the key out of the file; whether it was there."""
+    document = _read(path, where)
+    section, _, name = key.name.partition(".")
+    table = document.get(section)
+    if not isinstance(table, AbstractTable | dict) or name not in table:
+        return False
+    del table[name]
+    if not table:
+        del document[section]
+    new = tomlkit.dumps(document).encode()
+    read_layers(new, user_source(path, where), where)
+    _replace(path, new)
+    return True
+
+
+def entries(path: str, key: Key, where: Where) -> list[str]:
+    """What the file itself has in a list; nothing for what is no list of texts."""
+    section, _, name = key.name.partition(".")
+    held = _read(path, where).unwrap().get(section, {}).get(name)
+    return [entry for entry in held if isinstance(entry, str)] if isinstance(held, list) else []
+
+
+def _read(path: str, where: Where) -> tomlkit.TOMLDocument:
+    """A file that is wrong already is not ours to rearrange."""
+    data = read_trusted(path, user_trust(where.user, where.uid, where.home)) or b""
+    read_layers(data, user_source(path, where), where)
+    return tomlkit.parse(data.decode())
 
 
 def _put(document: tomlkit.TOMLDocument, section: str, name: str, value: object) -> None:

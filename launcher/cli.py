@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 WORDS = {
     "doctor": "is this machine ready, and if not, what to do",
     "explain": "why: KEY, path P, env N, syscall N, host H, sbatch …",
-    "config": "the settings: show, keys, init, set, check, edit",
+    "config": "the settings: show, keys, set, add, check, edit …",
     "audit": "the log of launches and requests: show, verify",
     "network": "what a session asked the network for: log [--follow]",
     "ps": "the sessions that are running",
@@ -58,6 +58,8 @@ OPTIONS = (
     Option(name="--set-env", value="NAME=VALUE", key="environment.set", many=True, help="set a variable inside"),
     Option(name="--limit", value="KEY=VALUE", key="limits", many=True, help="such as memory=8G or wall_time=2h (limits.*)"),
     Option(name="--network", value="MODE", key="network.mode", help="isolated, proxied, filtered or open"),
+    Option(name="--allow", value="HOST", key="network.allow", many=True, help="let a host be reached (network.allow)"),
+    Option(name="--block", value="HOST", key="network.block", many=True, help="let a host not be reached (network.block)"),
     Option(name="--bot", value="NAME", help="run the whole jail as a bot of yours (botadm)"),
     Option(name="--ignore-project-file", help="do not read .agent-sandbox.toml of the project"),
     Option(name="--dry-run", help="print what would run, and change nothing"),

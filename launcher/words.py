@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 
 from agent_sandbox.config.errors import UserError
-from agent_sandbox.launcher.cli import RESERVED, help_page
+from agent_sandbox.launcher.cli import RESERVED, WORDS, help_page
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,4 +37,13 @@ def run_word(request: Request, inside: bool) -> int:
     module, answers_inside = ANSWERS[request.word]
     if inside and not answers_inside:
         raise UserError(f"`{request.word}` answers outside the jail only", hint="`agent-sandbox explain` works here")
-    return int(importlib.import_module(module).run(request))
+    answering = importlib.import_module(module)
+    if request.command[:1] in (("--help",), ("-h",)) and request.word != "config":  # which has a page of its own
+        print(usage_page(request.word, answering.USAGE))
+        return 0
+    return int(answering.run(request))
+
+
+def usage_page(word: str, usage: str) -> str:
+    """One way of asking a line."""
+    return f"usage: {usage}".replace(" | ", "\n       | ") + f"\n\n{WORDS[word]}"

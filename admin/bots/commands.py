@@ -148,7 +148,7 @@ def undo(*, dry_run: bool) -> Outcome:
             undone = take_back(entry.steps)
             lost += tuple(f"could not be taken back: {one}" for one in undone.stuck)
             journal.mark(entry, "undone")
-    return Outcome(command=f"undo of «{entry.command}»", steps=steps, applied=not dry_run, notes=lost)
+    return Outcome(command=f"undo of «{entry.command}»", steps=steps, applied=not dry_run, backwards=True, notes=lost)
 
 
 def check_unused(command: str) -> None:

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from agent_sandbox.launcher.cli import Request
     from agent_sandbox.launcher.launch import Case
 
+FOR_ALL = "/usr/local/bin/agent-sandbox"  # of `make install-system`
 HIDDEN = "filesystem.hidden"
 NOWHERE = Rooms(home="/", tmp="/tmp", own="/")
 
@@ -69,10 +70,8 @@ def entry_for(facts: Facts, case: Case) -> str:
     entry = f"{case.host.install}/bin/agent-sandbox-bot"
     unread = next((one for one in _way(entry, case.host.package) if not _is_for_all(one)), "")
     if unread:
-        raise UserError(
-            f"{facts.name} cannot read the agent-sandbox that you started: {printable(unread)} is not for everybody",
-            hint="use one that is installed for all: sudo make install-system",
-        )  # fmt: skip
+        hint = f"start the one that is installed for all: {FOR_ALL}" if os.path.exists(FOR_ALL) else "install one for all: sudo make install-system"
+        raise UserError(f"{facts.name} cannot read the agent-sandbox that you started: {printable(unread)} is not for everybody", hint=hint)
     return entry
 
 

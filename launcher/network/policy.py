@@ -26,8 +26,8 @@ SPEAKING = (Rank.ADMIN, Rank.PERSON, Rank.REPOSITORY)
 WAYS = {
     Rank.ADMIN: "the site's admin decided this: ask there",
     Rank.PERSON: "the user's own config blocks it: ask the user",
-    Rank.REPOSITORY: "the project's own .agent-sandbox.toml blocks it: ask the user",
-    Rank.DEFAULT: "it is on the shipped list: the user can put it into network.allow",
+    Rank.REPOSITORY: "the project's own .agent-sandbox.toml blocks it: ask the user, who can leave it unread (--ignore-project-file)",
+    Rank.DEFAULT: "it is on the shipped list: the user can put it into network.allow, or start with --allow",
 }
 
 
@@ -98,7 +98,7 @@ def _by_lists(rules: Rules, host: Host, port: int, forms: tuple[IP, ...]) -> Ver
     if decisive:
         return _by_rule(decisive, host, port)
     allowed = rules.default == "allow"
-    why = "is on no list" if allowed else "is on no list, and network.default is deny: the user can put it into network.allow"
+    why = "is on no list" if allowed else "is on no list, and network.default is deny: the user can put it into network.allow, or start with --allow"
     named = f"network.default = {rules.default}"
     return Verdict(allowed=allowed, rule=named, origin=rules.default_origin, why=f"{target_text(host, port)} {why}")
 

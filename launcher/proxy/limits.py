@@ -28,6 +28,6 @@ class Limits:
 
 
 def fitted(limits: Limits, descriptors: int) -> Limits:
-    """A connection holds two descriptors, a pipe two more: no more of them than the process may have."""
+    """A connection holds two descriptors, a pipe two more: no more of them than the process may have. What was asked for is never exceeded."""
     pipes = max(1, min(limits.pipes, descriptors // 16))
-    return replace(limits, pipes=pipes, connections=max(4, min(limits.connections, (descriptors - SPARE - 2 * pipes) // 2)))
+    return replace(limits, pipes=pipes, connections=min(limits.connections, max(4, (descriptors - SPARE - 2 * pipes) // 2)))

@@ -10,6 +10,7 @@ import fcntl
 import os
 import signal
 
+from agent_sandbox.config.record import replace
 from agent_sandbox.launcher import syscalls
 from agent_sandbox.launcher.audit import Audit
 from agent_sandbox.launcher.proxy.decide import Decider
@@ -98,8 +99,12 @@ def rules_of(orders: Orders) -> Rules:
 
 
 def limits_of(orders: Orders) -> Limits:
-    limits = Limits(total_bytes=orders.total_bytes, rate=orders.rate)
-    return Limits(**{**limits.__dict__, "connections": min(limits.connections, orders.connections or limits.connections)})
+    """None is no limit, and 0 the strictest: then one at a time is heard, for our own pages, and nothing may move."""
+    closed = 0 in (orders.connections, orders.rate)
+    limits = Limits(total_bytes=0 if closed else orders.total_bytes, rate=orders.rate or None)
+    if orders.connections is None:
+        return limits
+    return replace(limits, connections=max(1, min(limits.connections, orders.connections)))
 
 
 def credentials_of(orders: Orders) -> list[Credential]:

@@ -16,7 +16,10 @@ if TYPE_CHECKING:
     from agent_sandbox.launcher.proxy.side import Side
     from agent_sandbox.launcher.proxy.target import Target
 
-SPENT = Verdict(allowed=False, rule="network limit", why="this session has moved as many bytes as an administrator permits")
+SPENT = Verdict(
+    allowed=False, rule="network.max_bytes",
+    why="this session has moved as much as it may (network.max_bytes, or 0 in network.max_connections or network.max_rate)",
+)  # fmt: skip
 BROKEN = Verdict(allowed=False, rule="error", why="the policy could not be asked")
 
 

@@ -18,7 +18,7 @@ from agent_sandbox.launcher.audit import FIRST, Audit, hash_of
 from agent_sandbox.launcher.launch import open_audit
 from agent_sandbox.launcher.probe import Disk, printable, read_host
 from agent_sandbox.launcher.resolve.project import find_places
-from agent_sandbox.launcher.seeing.output import put, put_json, put_table, refuse_more, take_json
+from agent_sandbox.launcher.seeing.output import put, put_json, put_table, read_count, refuse_more, take_json
 from agent_sandbox.launcher.session import base_directory
 
 TYPE_CHECKING = False
@@ -64,10 +64,8 @@ def read_options(words: Sequence[str]) -> Asked:
         value = left.pop(0)
         if name == "--session":
             session = value
-        elif value.isdecimal() and len(value) < 10:
-            most = int(value)
         else:
-            raise UserError(f"-n {printable(value)}: not a number", hint=f"usage: {USAGE}")
+            most = read_count(value, USAGE)
     return Asked(most=most, session=session)
 
 
@@ -79,7 +77,7 @@ def show(audit: Audit, asked: Asked, as_json: bool) -> int:
         for event in chosen:
             print(json.dumps(event))
     elif chosen:
-        put_table([("TIME", "EVENT", "SESSION", "WHAT"), *map(_row, chosen)])
+        put_table([("TIME (UTC)", "EVENT", "SESSION", "WHAT"), *map(_row, chosen)])
     else:
         put("nothing is in the audit log" + (" about this session" if asked.session else ""))
     return 0

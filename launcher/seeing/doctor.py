@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from agent_sandbox.launcher.policy import Gap, Host
     from agent_sandbox.launcher.seeing.measured import Measured, Measurement
 
+USAGE = "agent-sandbox doctor [--json]"
 WIDTH, NAME_WIDTH = 80, 16
 
 
@@ -39,7 +40,7 @@ class Check:
 
 def run(request: Request) -> int:
     as_json, rest = take_json(request.command, request.json)
-    refuse_more(rest, "agent-sandbox doctor [--json]")
+    refuse_more(rest, USAGE)
     checks = tuple(examine(request))
     ready = all(check.ok is not False for check in checks)
     if as_json:
@@ -129,10 +130,14 @@ def judge(one: Measured, gaps: tuple[Gap, ...]) -> Check:
     return Check(name=one.name, ok=None if named else one.holds, found=one.found + (" (a gap, see choice)" if named else ""), notes=one.notes)
 
 
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" + ("" if number == 1 else "s")
+
+
 def _config(case: Case) -> Iterator[Check]:
-    files = [layer.path for layer in case.settings.layers if layer.path]
+    files = {layer.path for layer in case.settings.layers if layer.path}  # an admin's is two layers: what holds, and [defaults]
     clamps = tuple(clamp.line() for clamp in case.settings.clamps)
-    found = f"{len(files)} files read" + (f", {len(clamps)} values put back" if clamps else "")
+    found = _count(len(files), "file") + " read" + (f", {_count(len(clamps), 'value')} put back" if clamps else "")
     yield Check(name="config", ok=True, found=found, notes=clamps)
     needed = case.settings.unready()
     for name in (name for name, key in KEYS.items() if not key.ready and case.settings.is_set(name)):

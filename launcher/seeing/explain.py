@@ -78,14 +78,14 @@ def _not_understood(words: tuple[str, ...]) -> UserError:
         return UserError(f"explain {words[0]} takes one {KINDS[words[0]]}" if words else "explain what?", hint=f"usage: {USAGE}")
     problem = f"{printable(' '.join(words))}: there is no such thing to explain"
     if words[0] in SECTIONS:
-        return UserError(problem, hint=f"its keys are {', '.join(SECTIONS[words[0]])}")
+        return UserError(problem, hint=f"`agent-sandbox config show {words[0]}` has its keys: {', '.join(SECTIONS[words[0]])}")
     near = difflib.get_close_matches(words[0], KEYS if len(words) == 1 else [*KINDS, *explained_commands()], 1)
     return UserError(problem, hint=f"did you mean `explain {' '.join((near[0], *words[1:]))}`?" if near else f"usage: {USAGE}")
 
 
 def explain_key(name: str, case: Case) -> Answer:
     key, settings = KEYS[name], case.settings
-    rows = [(value, origin) for _, value, origin in setting_rows(settings, (name,))]
+    rows = [(value, origin) for _, value, origin in setting_rows(settings, (name,), (name,))]
     notes = [key.help, *(clamp.line() for clamp in settings.clamps if clamp.key == name)]
     if not key.ready:
         notes.append("takes effect with a later part" + ("; a launch is refused" if name in settings.unready() else ""))
@@ -93,7 +93,7 @@ def explain_key(name: str, case: Case) -> Answer:
         notes += _delivered(case)
     count = len(settings.entries(name)) if key.listed else 0
     return Answer(
-        subject=name, verdict=f"{count} entries" if count else rows[0][0],
+        subject=name, verdict=f"{count} {'entry' if count == 1 else 'entries'}" if count else rows[0][0],
         rule=f"{key.rule}: {RULES[key.rule]}" + (f" ({key.veto})" if key.veto else ""),
         origin=settings.origin(name), values=tuple(rows) if count else (), notes=tuple(notes),
     )  # fmt: skip

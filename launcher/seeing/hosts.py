@@ -6,6 +6,7 @@ Nothing is looked up: what a name's addresses come to is seen when it is dialled
 from __future__ import annotations
 
 from agent_sandbox.config.errors import UserError
+from agent_sandbox.config.hosts import likely_target
 from agent_sandbox.config.record import replace
 from agent_sandbox.launcher.network.hosts import Name, parse_target, target_text
 from agent_sandbox.launcher.network.policy import judge_name
@@ -43,7 +44,7 @@ def answer_about(subject: str, rules: Rules, mode: str) -> Answer:
     try:
         host, port = parse_target(subject)
     except ValueError as error:
-        raise UserError(f"{subject} names no host: {error}", hint="write a name or an address, and :PORT if it matters") from None
+        raise UserError(f"{subject} names no host: {error}", hint=_hint(subject)) from None
     verdict = judge_name(rules, host, port or USUAL_PORT)
     notes = [verdict.why, ENFORCED.get(mode, mode)]
     if isinstance(host, Name) and verdict.allowed:
@@ -54,6 +55,14 @@ def answer_about(subject: str, rules: Rules, mode: str) -> Answer:
     return Answer(
         subject=f"host {target_text(host, port or USUAL_PORT)}", verdict=said, rule=verdict.rule, origin=verdict.origin, notes=tuple(notes),
     )  # fmt: skip
+
+
+def _hint(subject: str) -> str:
+    if meant := likely_target(subject):
+        return f"did you mean `explain host {meant}`?"
+    if "*" in subject or "/" in subject:
+        return "ask about one host that the entry stands for, such as www.example.org or 10.1.2.3"
+    return "write a name or an address, and :PORT if it matters"
 
 
 def _mode(settings: Settings) -> str:

@@ -10,7 +10,7 @@ from agent_sandbox.config.errors import UserError
 from agent_sandbox.config.record import record
 from agent_sandbox.launcher.own import summary_path
 from agent_sandbox.launcher.probe import printable
-from agent_sandbox.launcher.seeing.output import put, put_table, refuse_more, take_json
+from agent_sandbox.launcher.seeing.output import put, put_table, read_count, refuse_more, take_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     Event = dict[str, object]
 
 USAGE = "agent-sandbox network log [--follow] [--json] [-n N] [--session ID]"
-COLUMNS = ("TIME", "VERDICT", "DESTINATION", "BYTES", "SECONDS", "RULE")
+COLUMNS = ("TIME (UTC)", "VERDICT", "DESTINATION", "BYTES", "SECONDS", "RULE")
 SHOWN = 50
 PAUSE = 0.5  # seconds between two looks
 VERDICTS = {"allow": "allowed", "refuse": "refused", "fail": "failed", "malformed": "malformed", "left out": "left out"}
@@ -42,7 +42,7 @@ def run(request: Request) -> int:
         raise UserError(f"network {printable(word)} is not a command" if word else "network what?", hint=f"usage: {USAGE}")
     asked = read_options(rest, as_json)
     find = events_inside if summary_path() else lambda: events_outside(asked.session)
-    return follow(find, asked) if asked.follow else show(find(), asked)
+    return follow(find, asked) if asked.follow else show(find(), asked, nothing="" if summary_path() else about_nothing(asked.session))
 
 
 def read_options(words: Sequence[str], as_json: bool) -> Asked:
@@ -53,22 +53,35 @@ def read_options(words: Sequence[str], as_json: bool) -> Asked:
             following = True
         elif name == "--session" and left:
             session = left.pop(0)
-        elif name == "-n" and left and left[0].isdecimal() and len(left[0]) < 10:
-            most = int(left.pop(0))
+        elif name == "-n" and left:
+            most = read_count(left.pop(0), USAGE)
         else:
             refuse_more([name], USAGE)
     return Asked(session=session, most=most, follow=following, json=as_json)
 
 
-def show(events: Sequence[Event], asked: Asked) -> int:
+def show(events: Sequence[Event], asked: Asked, nothing: str = "") -> int:
     chosen = events[len(events) - min(asked.most, len(events)) :]
     if asked.json:
         put_lines(chosen)
     elif chosen:
         put_table([COLUMNS, *map(_row, chosen)])
     else:
-        put("this session has asked for nothing on the network yet")
+        put(nothing or "this session has asked for nothing on the network yet")
     return 0
+
+
+def about_nothing(session: str) -> str:
+    """Which session was meant, for somebody who may have meant another one."""
+    from agent_sandbox.launcher.seeing.audit import all_events, own_audit
+
+    events = all_events(own_audit())
+    if not events:
+        return "the audit log is empty: no session was started yet, or audit.enabled is off"
+    if session and not any(event.get("session") == session for event in events):
+        raise UserError(f"the audit log knows no session {printable(session)}", hint="`agent-sandbox audit show` has their names")
+    which = f"session {printable(session or _newest(events))}" + ("" if session else ", the latest here,")
+    return f"{which} asked for nothing on the network; for another one: --session ID (`agent-sandbox audit show` has their names)"
 
 
 def follow(find: Callable[[], Sequence[Event]], asked: Asked) -> int:

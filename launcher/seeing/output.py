@@ -39,6 +39,12 @@ def take_json(words: Sequence[str], asked: bool) -> tuple[bool, tuple[str, ...]]
     return asked or "--json" in words, tuple(word for word in words if word != "--json")
 
 
+def read_count(text: str, usage: str) -> int:
+    if not (text.isascii() and text.isdecimal() and len(text) < 10):
+        raise UserError(f"-n {printable(text)}: not a number", hint=f"usage: {usage}")
+    return int(text)
+
+
 def refuse_more(words: Sequence[str], usage: str) -> None:
     if words:
         raise UserError(f"{printable(words[0])} is not expected here", hint=f"usage: {usage}")

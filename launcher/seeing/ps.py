@@ -14,12 +14,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from agent_sandbox.launcher.cli import Request
 
+USAGE = "agent-sandbox ps [--json]"
 COLUMNS = ("SESSION", "PID", "AGE", "BACKEND", "PROJECT", "COMMAND")
 
 
 def run(request: Request) -> int:
     as_json, rest = take_json(request.command, request.json)
-    refuse_more(rest, "agent-sandbox ps [--json]")
+    refuse_more(rest, USAGE)
     running = find_running(os.getuid())
     if as_json:
         put_json(running)

@@ -85,7 +85,7 @@ def _is_refused(problem: str) -> bool:
 
 
 def _unknown(name: str, problem: str) -> Reason:
-    return Reason(what=f"{name} does not run: {problem}", fix=("ask your admin",))
+    return Reason(what=f"{name} does not run: {problem}", fix=("--backend auto takes another one, if there is one; else ask your admin",))
 
 
 def _too_old(name: str, version: tuple[int, ...], oldest: tuple[int, ...], fix: tuple[str, ...]) -> Reason:

@@ -41,6 +41,8 @@ def explain_variable(name: str, case: Case) -> Answer:
     elif _allowing(name, case):
         rule = "environment.allow"
     notes = () if is_set or verdict == "set" else ("it is not set here: this is what would hold",)
+    if rule == INJECT:
+        notes = ("a placeholder, or the base URL of the proxy that adds the credential; the credential itself stays outside",)
     return Answer(subject=f"env {name}", verdict=verdict, rule=rule, origin=_origin(name, rule, case), notes=notes)
 
 

@@ -15,7 +15,7 @@ import pexpect
 import pytest
 
 from tests.machines.needs import need
-from tests.machines.site import LAUNCHER, Machine, machine
+from tests.machines.site import CLONE, LAUNCHER, Machine, machine
 
 BACKENDS = ("bwrap", "landlock")
 PROJECT = "/home/alice/work"
@@ -128,6 +128,18 @@ def test_an_admin_can_name_a_bot_and_is_asked_on_both_sides(shared: Machine) -> 
         assert plain.returncode == 0, plain.stderr
         forged = '{"command":["bash","-c","touch ~/mark || echo clamped"]'
         assert "clamped" in hand_over(shared, forged), "the bot's side believes nobody"
+    finally:
+        shared.shell(f"rm -r {ADMIN}")
+
+
+def test_the_file_for_bots_of_the_page_for_sites_counts_for_bots_alone(shared: Machine) -> None:
+    page = (CLONE / "docs/site-network.md").read_text()
+    text = page.split("conf.d/60-bots.toml\n")[1].split("```")[0]
+    shared.shell(f"mkdir -p {ADMIN}/conf.d && cat >{ADMIN}/conf.d/60-bots.toml <<'END'\n{text}END\n")
+    try:
+        asked = ("agent-sandbox", "explain", "network.mode")
+        assert inside(shared, *asked).stdout.startswith("network.mode: isolated\n")
+        assert shared.run(LAUNCHER, "--quiet", "--", *asked, user="alice", cwd=PROJECT).stdout.startswith("network.mode: filtered\n")
     finally:
         shared.shell(f"rm -r {ADMIN}")
 

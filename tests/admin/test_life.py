@@ -170,6 +170,8 @@ def test_a_bot_that_has_worked_is_not_uncreated(bots: Machine) -> None:
     done = bots.botadm("undo")
     assert done.returncode == 125 and "clio has been used since" in done.stderr
     bots.shell("rm /var/bot/clio/work")
+    plan = bots.must("undo", "--dry-run").stdout
+    assert "do     remove /var/bot/clio if it is empty" in plan and "useradd" not in plan  # what undo would do, not what it would take back
     bots.must("undo")
     assert bots.uid("clio") == -1 and not (bots.root / "var/bot/clio").exists()
 
@@ -209,13 +211,21 @@ def test_status_asks_sudo_itself(bots: Machine) -> None:
 
 
 def test_anybody_may_list_and_look(bots: Machine) -> None:
-    assert bots.run(BOTADM, "list", user="alice").stdout.split() == ["clio", "alice", "enabled", "open", "rule"]
+    head, row = bots.run(BOTADM, "list", user="alice").stdout.splitlines()
+    assert (head.split(), row.split()) == (["BOT", "OWNER", "STATE", "RULE", "FOR", "SUDO"], ["clio", "alice", "enabled", "open", "rule"])
     assert json.loads(bots.run(BOTADM, "list", "--json", user="alice").stdout)[0]["name"] == "clio"
     bots.add_person("bob")
     for person in ("alice", "bob"):
         seen = bots.run(BOTADM, "status", "clio", user=person)
         assert seen.returncode == 0 and "rule for sudo: cannot be seen without root" in seen.stdout and "WRONG" not in seen.stdout
-    assert "only root can do that" in bots.run(BOTADM, "create", "dora", user="alice").stderr
+    said = bots.run(BOTADM, "create", "dora", "--strict", user="alice").stderr
+    assert said == "botadm: only root can do that\n  sudo botadm create dora --strict\n"
+
+
+def test_where_there_are_no_bots_the_list_says_so(site: Machine) -> None:
+    done = site.run(BOTADM, "list", user="alice")
+    assert (done.returncode, done.stdout) == (0, "") and "sudo botadm create NAME" in done.stderr
+    assert json.loads(site.run(BOTADM, "list", "--json", user="alice").stdout) == []
 
 
 def run_as(site: Machine, bot: str, *argv: str, cwd: str = "/") -> subprocess.CompletedProcess[str]:

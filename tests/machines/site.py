@@ -1,4 +1,4 @@
-"""A machine of its own for tests of admin: a mount and a PID namespace with their own /etc, /home, /var, /run and /usr/local.
+"""A machine of its own for tests of admin: a mount and a PID namespace with their own /etc, /home, /var, /run, /app and /usr/local.
 
 The programs are the real ones – shadow-utils, sudo, visudo, the kernel – and the accounts, files and processes are nobody else's: tests
 run beside each other, with the same names and numbers, and leave nothing.
@@ -45,6 +45,7 @@ ln -s /run /var/run
 mount -t tmpfs -o mode=755 machine-run /run
 mkdir -m 1777 /run/lock
 mount -t tmpfs -o mode=1777 machine-tmp /tmp
+mount -t tmpfs -o mode=755 machine-app /app
 echo ready
 while :; do sleep 1000 & wait; done
 """
@@ -185,6 +186,7 @@ def copy_etc(target: Path) -> None:
 @contextlib.contextmanager
 def hold(top: Path, local: Path, own_processes: bool = True) -> Iterator[int]:
     script = SETUP.format(top=shlex.quote(str(top)), local=shlex.quote(str(local)), clone=shlex.quote(str(CLONE)), inside=CLONE_INSIDE)
+    os.makedirs("/app", exist_ok=True)  # where an admin's settings are: a machine has its own
     pids = ["--pid", "--fork", "--kill-child=KILL", "--mount-proc"] if own_processes else []
     space = ["/usr/bin/unshare", "--mount", *pids, "--propagation", "private"]
     process = subprocess.Popen([*space, "/bin/bash", "-c", script], stdout=subprocess.PIPE, text=True, start_new_session=True)

@@ -212,7 +212,7 @@ def test_config_that_is_not_understood_is_named(jail: Jail) -> None:
 def test_clamps_are_listed(jail: Jail) -> None:
     told = jail.ask("--home", "write", "doctor", admin={"config.toml": "[filesystem]\nhome = 'restricted'\n"})
     assert told.code == 0
-    assert "1 values put back" in told.out
+    assert "1 file read, 1 value put back" in told.out
     assert "command line: filesystem.home" in told.out
 
 

@@ -178,7 +178,7 @@ def test_a_list_has_each_entry_with_its_origin(jail: Jail) -> None:
     need_root()
     config = jail.configure("[seccomp]\ndeny = ['chroot']\n")
     told = answer(jail, "seccomp.deny")
-    assert (told["verdict"], told["values"]) == ("1 entries", [["chroot", f"{config}:2"]])
+    assert (told["verdict"], told["values"]) == ("1 entry", [["chroot", f"{config}:2"]])
     call = answer(jail, "syscall", "chroot")
     assert (call["verdict"], call["rule"], call["origin"]) == ("refused (EPERM)", "seccomp.deny", f"{config}:2")
     assert answer(jail, "syscall", "sethostname")["verdict"] == "allowed"
@@ -197,7 +197,7 @@ def test_a_system_call_follows_the_mode(jail: Jail) -> None:
     ("words", "hint"),
     [
         (["filesystem.hme"], "did you mean `explain filesystem.home`?"),
-        (["seccomp"], "its keys are seccomp.mode, seccomp.deny"),
+        (["seccomp"], "`agent-sandbox config show seccomp` has its keys: seccomp.mode, seccomp.deny"),
         (["syscall", "mountt"], "did you mean 'mount'?"),
         (["env", "A=B"], "explain env NAME"),
         ([], "usage: "),

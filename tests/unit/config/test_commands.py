@@ -333,3 +333,57 @@ def test_a_table_fits_its_width_and_loses_nothing(rows: list[tuple[str, ...]], w
     assert all(len(line) <= width for line in lines)
     letters = sorted("".join("".join(row) for row in rows).replace(" ", ""))
     assert sorted("".join(lines).replace(" ", "")) == letters
+
+
+# add, unset, and what a person should know
+
+
+def test_add_keeps_what_the_list_has(mine: World, capsys: pytest.CaptureFixture[str]) -> None:
+    path = mine.user("network.allow = [\n  'a.example.org',  # ours\n]\n")
+    run(mine, "add", "network.allow", "b.example.org, a.example.org")
+    assert mine.load().names("network.allow") == ("a.example.org", "b.example.org")
+    assert "# ours" in path.read_text() and capsys.readouterr().err == ""
+
+
+def test_set_says_which_entries_are_gone(mine: World, capsys: pytest.CaptureFixture[str]) -> None:
+    mine.user("network.allow = ['a.example.org', 'b.example.org']\n")
+    run(mine, "set", "network.allow", "b.example.org")
+    assert capsys.readouterr().err == "no longer in it: a.example.org; `config add network.allow …` adds to a list\n"
+
+
+@pytest.mark.parametrize("text", ["network.mode = 'open'\n", "[network]\nmode = 'open'\n", "[network]\nmode = 'open' # x\n[limits]\nprocesses = 5\n"])
+def test_unset_takes_a_key_out_and_leaves_the_rest(mine: World, text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    path = mine.user(text)
+    for said in ("not set there any more", "not set there"):
+        run(mine, "unset", "network.mode")
+        assert capsys.readouterr().out == f"{path}: network.mode is {said}\n"
+    assert not mine.load().is_set("network.mode") and ("processes = 5" in path.read_text()) == ("processes" in text)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("set", "network.floor_open", "private"), "network.floor_open is the admin's to set: in a file of yours it would not count"),
+        (("add", "network.floor_open", "private"), "network.floor_open is the admin's to set: in a file of yours it would not count"),
+        (("add", "network.mode", "open"), "network.mode is not a list of texts\n  agent-sandbox config set network.mode …"),
+        (("add", "network.inject", "a"), "network.inject is not a list of texts\n  agent-sandbox config edit"),
+        (("add", "network.allow"), "config add takes a key and a value"),
+        (("unset", "network.alow"), "command line: network.alow is not a key\n  did you mean network.allow?"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_changed_is_said_and_nothing_is_written(mine: World, words: tuple[str, ...], said: str) -> None:
+    with pytest.raises(UserError) as error:
+        run(mine, *words)
+    assert str(error.value).startswith(said)
+    assert not mine.user_file.exists()
+
+
+def test_show_of_a_part_has_its_keys_alone(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    run(world, "show", "network")
+    keys = [line.split()[0] for line in capsys.readouterr().out.splitlines()[1:]]
+    assert keys == [name for name in KEYS if name.startswith("network.")]
+
+
+def test_keys_of_a_part_are_listed_alone(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    run(world, "keys", "--json", "network", "limits.memory")
+    assert list(json.loads(capsys.readouterr().out)) == [*(name for name in KEYS if name.startswith("network.")), "limits.memory"]

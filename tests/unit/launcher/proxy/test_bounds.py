@@ -146,7 +146,7 @@ def test_the_session_s_bytes_and_rate_are_bounded(tmp_path: Path) -> None:
             writer.join()
         entry = proxy.entries(1)[0]
         assert (int(str(entry["sent"])) + int(str(entry["received"])), entry["verdict"]) == (1_000_000, "allow")  # to the byte, both ways
-        assert b"rule: network limit" in proxy.say(f"CONNECT echo.test:{port} HTTP/1.1\r\n\r\n".encode())
+        assert b"rule: network.max_bytes" in proxy.say(f"CONNECT echo.test:{port} HTTP/1.1\r\n\r\n".encode())
     with running(tmp_path, names=NAMES, rate=1_000_000) as proxy, listening(echo) as port, tunnel(proxy, f"echo.test:{port}") as sock:
         began = time.monotonic()
         threading.Thread(target=push, args=(sock, bytes(1_000_000))).start()

@@ -6,11 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agent_sandbox.config.record import replace
+from agent_sandbox.launcher.audit import Log
 from agent_sandbox.launcher.proxy.budget import PLENTY, Budget
 from agent_sandbox.launcher.proxy.chunks import Chunks
 from agent_sandbox.launcher.proxy.dial import Way, interleaved
 from agent_sandbox.launcher.proxy.judge import Verdict
 from agent_sandbox.launcher.proxy.limits import Limits, fitted
+from agent_sandbox.launcher.proxy.main import limits_of
+from agent_sandbox.launcher.proxy.orders import Orders
 from agent_sandbox.launcher.proxy.target import Malformed, Target, check_host, parse_authority, target_of
 from agent_sandbox.launcher.proxy.words import refusal
 
@@ -82,6 +86,21 @@ def test_there_are_never_more_places_than_descriptors() -> None:
         limits = fitted(Limits(), descriptors)
         assert limits.connections == 4 or 2 * limits.connections + 2 * limits.pipes < descriptors
     assert fitted(Limits(), 1 << 20) == Limits()
+
+
+MOST = Limits().connections
+
+
+@pytest.mark.parametrize(("said", "places", "total"), [(None, MOST, 7), (0, 1, 0), (1, 1, 7), (3, 3, 7), (1 << 30, MOST, 7)])
+def test_a_smaller_number_of_connections_never_gives_more_places(said: int | None, places: int, total: int) -> None:
+    orders = Orders(
+        session="s", said=(), default="allow", default_origin="default", presets=None, upstream="", direct=(), judges_upstream=False,
+        connections=said, total_bytes=7, rate=None, log=Log(directory="", host="", enabled=False, keep_days=None, max_size=None),
+    )  # fmt: skip
+    limits = fitted(limits_of(orders), 1 << 20)
+    assert (limits.connections, limits.total_bytes) == (places, total)
+    stopped = limits_of(replace(orders, rate=0))  # refused at once: whoever waits for a rate of nothing waits for ever
+    assert (stopped.total_bytes, stopped.rate) == (0, None)
 
 
 def test_a_rule_cannot_write_into_the_head_of_its_refusal() -> None:
