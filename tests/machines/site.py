@@ -1,4 +1,4 @@
-"""A machine of its own for tests of admin: a mount and a PID namespace with their own /etc, /home, /var, /run and /usr/local.
+"""A machine of its own for tests of admin: a mount and a PID namespace with their own /etc, /home, /var, /run, /app and /usr/local.
 
 The programs are the real ones – shadow-utils, sudo, visudo, the kernel – and the accounts, files and processes are nobody else's: tests
 run beside each other, with the same names and numbers, and leave nothing.
@@ -45,6 +45,8 @@ ln -s /run /var/run
 mount -t tmpfs -o mode=755 machine-run /run
 mkdir -m 1777 /run/lock
 mount -t tmpfs -o mode=1777 machine-tmp /tmp
+mkdir -p /app
+mount -t tmpfs -o mode=755 machine-app /app
 echo ready
 while :; do sleep 1000 & wait; done
 """
