@@ -111,3 +111,18 @@ WRONG = {
 def test_nonsense_is_refused_in_words(strict: Machine, change: str) -> None:
     done = forged(strict, change, "id", "-un")
     assert (done.returncode, done.stdout, "cannot be used: " in done.stderr, "Traceback" in done.stderr) == (125, "", True, False), done.stderr
+
+
+def test_a_path_that_the_site_keeps_names_no_slurm_of_the_owners(strict: Machine) -> None:
+    """Not every site's sudo chooses the PATH itself."""
+    keep = "Defaults !secure_path\nDefaults env_keep += \"PATH SLURM_CONF PYTHONPATH\"\n"
+    (strict.root / "etc/sudoers.d/zz-site").write_text(keep)
+    script = FORGE.replace("attend(words, environment", "attend(words, {**environment, 'PATH': '/home/alice/slurm/bin:/usr/bin:/bin'}")
+    (strict.root / "tmp/forge-path.py").write_text(script)
+    words = ("/usr/bin/python3", "-I", "/tmp/forge-path.py", "pass", "--bot", "clio", "--quiet", "--", "sh", "-c", "id -un; squeue; sinfo; true")
+    try:
+        done = strict.run(*words, user="alice", cwd=PROJECT)
+    finally:
+        (strict.root / "etc/sudoers.d/zz-site").unlink()
+    assert (done.returncode, done.stdout.startswith("clio\n")) == (0, True), done.stderr
+    assert ran_outside(strict) == []
