@@ -11,7 +11,7 @@ import signal
 import socket
 import sys
 
-from agent_sandbox.admin.bots.attend import peer_uid
+from agent_sandbox.admin.bots.attend import peer
 from agent_sandbox.admin.bots.believed import INJECT, believed
 from agent_sandbox.admin.bots.handed import SIZE, from_frame, size_of
 from agent_sandbox.admin.bots.session import UMASK
@@ -59,7 +59,7 @@ def call(name: str, facts: Facts) -> socket.socket:
         line.connect(f"\0{name}")
     except (OSError, ValueError) as error:
         raise UserError(f"nobody is there who could say what to run: {error}", hint="`agent-sandbox --bot` starts this")
-    if peer_uid(line) not in (0, pwd.getpwnam(facts.owner).pw_uid):
+    if peer(line)[1] not in (0, pwd.getpwnam(facts.owner).pw_uid):
         raise UserError(f"what to run as {facts.name} is said by {facts.owner} alone")
     return line
 
