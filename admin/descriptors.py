@@ -156,6 +156,18 @@ def _dress(handle: int, kept: Kept) -> None:
     os.fchmod(handle, kept.mode)
 
 
+def append(handle: int, line: bytes) -> None:
+    """All of it, or none: a full disk takes a part, and says so at the next write only."""
+    size = os.fstat(handle).st_size
+    left = memoryview(line)
+    try:
+        while left:
+            left = left[os.write(handle, left) :]
+    except OSError:
+        os.ftruncate(handle, size)
+        raise
+
+
 def rename_into_place(path: str, new: str) -> None:
     with opened_parent(path) as (parent, name):
         os.rename(new, name, src_dir_fd=parent, dst_dir_fd=parent)
