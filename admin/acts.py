@@ -16,12 +16,13 @@ from agent_sandbox.admin import descriptors as files
 from agent_sandbox.admin.accountfiles import put_lines_back, read_lines
 from agent_sandbox.admin.accountlines import members
 from agent_sandbox.admin.descriptors import Kept
+from agent_sandbox.admin.leftovers import describe_leftovers, remove_leftovers
 from agent_sandbox.admin.plaindata import from_lines, to_lines
 from agent_sandbox.admin.processes import end_processes, processes_of
 from agent_sandbox.admin.programs import run
 from agent_sandbox.admin.share import tree
 from agent_sandbox.admin.share.acl import for_person, has_person
-from agent_sandbox.admin.steps import Delete, Drop, End, Grant, Lines, Make, Put, Set, ShareTree, Tool, Unmake, UnshareTree
+from agent_sandbox.admin.steps import Delete, Drop, End, Grant, Lines, Make, Put, Set, ShareTree, Sweep, Tool, Unmake, UnshareTree
 from agent_sandbox.admin.trees import delete_tree
 
 TYPE_CHECKING = False
@@ -62,6 +63,8 @@ def do(act: Act, turn: int) -> Tally | None:
         case End():
             if not end_processes(act.uid):
                 raise Failed(f"processes of {act.name} do not end: {processes_of(act.uid)}")
+        case Sweep():
+            remove_leftovers(act.name, act.uid)
         case ShareTree():
             return tree.share(act)
         case UnshareTree():
@@ -131,6 +134,9 @@ def check(act: Act) -> str:
             return "" if kept and has_person(bytes.fromhex(kept.default), uid_of(act.person)) else f"{act.path} has no such ACL"
         case End():
             return f"processes of {act.name} run" if processes_of(act.uid) else ""
+        case Sweep():
+            left = describe_leftovers(act.name, act.uid)
+            return f"{left} is still there" if left else ""
     return ""
 
 

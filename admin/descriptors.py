@@ -111,7 +111,7 @@ def keep_path(path: str) -> Kept | None:
     try:
         with opened(path) as handle:
             status = os.fstat(handle)
-            return keep(handle, status, content=read_file(path) if stat.S_ISREG(status.st_mode) else b"")
+            return keep(handle, status, content=_read(handle, path) if stat.S_ISREG(status.st_mode) else b"")
     except (FileNotFoundError, NotADirectoryError):
         return None
 
@@ -126,15 +126,13 @@ def restore(handle: int, kept: Kept, *, is_directory: bool) -> None:
     os.chmod(path, kept.mode)
 
 
-def read_file(path: str, most: int = 1 << 20) -> bytes:
-    with opened(path, os.O_RDONLY | os.O_NONBLOCK) as handle:
-        if not stat.S_ISREG(os.fstat(handle).st_mode):
-            raise UserError("is not a regular file", where=path)
-        with open(handle, "rb", closefd=False) as file:
-            content = file.read(most + 1)
-        if len(content) > most:  # half of it could not be put back
-            raise UserError(f"is larger than {most >> 20} MiB", where=path)
-        return content
+def _read(handle: int, path: str, most: int = 1 << 20) -> bytes:
+    """Of the very file whose owner and mode were seen: another one's content under them could be put back as theirs."""
+    with open(os.open(magic(handle), os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+        content = file.read(most + 1)
+    if len(content) > most:  # half of it could not be put back
+        raise UserError(f"is larger than {most >> 20} MiB", where=path)
+    return content
 
 
 def write_file(path: str, content: bytes, kept: Kept) -> str:
@@ -156,6 +154,18 @@ def _dress(handle: int, kept: Kept) -> None:
     """Owner and mode; an ACL that the directory gave stays, under the mode's mask."""
     os.fchown(handle, kept.uid, kept.gid)
     os.fchmod(handle, kept.mode)
+
+
+def append(handle: int, line: bytes) -> None:
+    """All of it, or none: a full disk takes a part, and says so at the next write only."""
+    size = os.fstat(handle).st_size
+    left = memoryview(line)
+    try:
+        while left:
+            left = left[os.write(handle, left) :]
+    except OSError:
+        os.ftruncate(handle, size)
+        raise
 
 
 def rename_into_place(path: str, new: str) -> None:

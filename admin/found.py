@@ -91,7 +91,7 @@ def find(name: str, owner: str) -> Found:
     return Found(
         name=name, site=find_site(), facts=facts, user=user, group=has_group(name),
         lines=tuple(line for line in read_lines((name,)) if line.text) if os.geteuid() == 0 else (),
-        namespace=place(namespace), files={one: _kind(place(f"{namespace}/{one}")) for one in inside}, rule=place(rule_of(name)),
+        namespace=place(namespace), files={one: kind_at(f"{namespace}/{one}") for one in inside}, rule=place(rule_of(name)),
         disabled=place(disabled_of(name)).text, owner_uid=uid_of(owner), permitted=ask_sudo(facts) if facts and user else None,
         processes=tuple(processes_of(user.uid)) if user and user.uid > 0 else (),
     )  # fmt: skip
@@ -113,8 +113,17 @@ def ask_sudo(facts: Facts) -> bool | None:
     return run((sudo, "-n", "-l", "-U", facts.owner, "-u", facts.name, command), seconds=20).code == 0
 
 
-def _kind(place: Place) -> str:
-    return place.kind or (UNKNOWN if place.secret else "")
+def kind_at(path: str) -> str:
+    """As `Place.kind`. Nothing is opened: a bot that holds a lease on its file would keep us waiting, and itself from being stopped."""
+    try:
+        status = files.look(path)
+    except PermissionError:
+        return UNKNOWN
+    return _kind(status.st_mode) if status else ""
+
+
+def _kind(mode: int) -> str:
+    return "link" if stat.S_ISLNK(mode) else "directory" if stat.S_ISDIR(mode) else "file"
 
 
 def find_account(name: str) -> Account | None:
@@ -148,8 +157,7 @@ def place(path: str) -> Place:
         return Place(kind="")
     if stat.S_ISLNK(status.st_mode):
         return Place(kind="link")
-    kind = "directory" if stat.S_ISDIR(status.st_mode) else "file"
-    base = Place(kind=kind, owner=_user(status.st_uid), group=_group(status.st_gid), mode=stat.S_IMODE(status.st_mode), secret=True)
+    base = Place(kind=_kind(status.st_mode), owner=_user(status.st_uid), group=_group(status.st_gid), mode=stat.S_IMODE(status.st_mode), secret=True)
     try:
         return _with_content(base, files.keep_path(path))
     except (PermissionError, UserError):

@@ -12,6 +12,7 @@ import contextlib
 import json
 import os
 
+from agent_sandbox.admin.descriptors import append
 from agent_sandbox.admin.places import JOURNAL, STATE
 from agent_sandbox.admin.plaindata import from_act, to_act
 from agent_sandbox.config.record import record
@@ -63,7 +64,7 @@ class Journal:
         os.close(self._handle)
 
     def _write(self, line: dict[str, object]) -> None:
-        os.write(self._handle, json.dumps(line).encode() + b"\n")
+        append(self._handle, json.dumps(line).encode() + b"\n")
         os.fsync(self._handle)
 
 

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 KINDS = {
     kind.__name__: kind
     for kind in (
-        steps.Tool, steps.Lines, steps.Put, steps.Drop, steps.Make, steps.Unmake, steps.Set, steps.Grant, steps.End, steps.Delete,
-        steps.ShareTree, steps.UnshareTree,
+        steps.Tool, steps.Lines, steps.Put, steps.Drop, steps.Make, steps.Unmake, steps.Set, steps.Grant, steps.End,
+        steps.Sweep, steps.Delete, steps.ShareTree, steps.UnshareTree,
     )
 }  # fmt: skip
 

@@ -92,6 +92,14 @@ class End:
 
 
 @record
+class Sweep:
+    """What a user left in the system's spools and in System V IPC goes. Not to be taken back."""
+
+    uid: int
+    name: str
+
+
+@record
 class Delete:
     """A directory goes with all that is in it, never through a link. Not to be taken back."""
 
@@ -117,9 +125,9 @@ class UnshareTree:
     recursive: bool
 
 
-Act = Tool | Lines | Put | Drop | Make | Unmake | Set | Grant | End | Delete | ShareTree | UnshareTree
+Act = Tool | Lines | Put | Drop | Make | Unmake | Set | Grant | End | Sweep | Delete | ShareTree | UnshareTree
 UNKNOWN = "cannot be seen without root"
-FINAL = (End, Delete, UnshareTree)  # these come last in every plan
+FINAL = (End, Sweep, Delete, UnshareTree)  # these come last in every plan
 
 
 @record
@@ -194,5 +202,7 @@ def check_of(act: Act) -> str:
             return f"{act.path} has a default ACL for {act.person}"
         case End():
             return f"no process of {act.name} runs"
+        case Sweep():
+            return f"no crontab, job of at or System V IPC of {act.name} is there"
         case ShareTree() | UnshareTree():
             return "each file by its descriptor, as it is changed"

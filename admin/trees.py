@@ -5,6 +5,7 @@ However deep it is: a directory in a directory is first moved to the top, so two
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import itertools
 import os
@@ -13,6 +14,8 @@ import stat
 from agent_sandbox.admin.descriptors import opened, opened_parent
 from agent_sandbox.config.errors import UserError
 from agent_sandbox.launcher.syscalls import open_beneath
+
+TRIES = 1000
 
 
 def delete_tree(path: str) -> None:
@@ -37,23 +40,35 @@ def _empty(top: int) -> None:
     numbers = itertools.count()
     while names := os.listdir(top):
         for name in names:
-            if stat.S_ISDIR(os.lstat(name, dir_fd=top).st_mode):
-                _empty_one(top, name, numbers)
-            else:
-                os.unlink(name, dir_fd=top)
+            with contextlib.suppress(FileNotFoundError):  # somebody else deletes as well
+                _remove(top, name, numbers)
 
 
-def _empty_one(top: int, name: str, numbers: itertools.count[int]) -> None:
+def _remove(top: int, name: str, numbers: itertools.count[int]) -> None:
+    if not stat.S_ISDIR(os.lstat(name, dir_fd=top).st_mode):
+        os.unlink(name, dir_fd=top)
+        return
     handle = open_beneath(top, name, os.O_RDONLY | os.O_DIRECTORY, one_mount=True)
     try:
-        for entry in os.listdir(handle):
+        for left in reversed(range(TRIES)):  # who was in it before may still fill it
+            _empty_one(handle, top, numbers)
+            try:
+                os.rmdir(name, dir_fd=top)
+                return
+            except OSError as error:
+                if error.errno != errno.ENOTEMPTY or not left:
+                    raise
+    finally:
+        os.close(handle)
+
+
+def _empty_one(handle: int, top: int, numbers: itertools.count[int]) -> None:
+    for entry in os.listdir(handle):
+        with contextlib.suppress(FileNotFoundError):
             if stat.S_ISDIR(os.lstat(entry, dir_fd=handle).st_mode):
                 os.rename(entry, _free(top, numbers), src_dir_fd=handle, dst_dir_fd=top)
             else:
                 os.unlink(entry, dir_fd=handle)
-    finally:
-        os.close(handle)
-    os.rmdir(name, dir_fd=top)
 
 
 def _free(top: int, numbers: itertools.count[int]) -> str:

@@ -69,6 +69,8 @@ def _entries(key: Key, said: object, rank: Rank) -> tuple[Entry, ...]:
         raise ValueError("must be a list")
     pairs = [(text, Rank(number)) for text, number in said]
     texts = [text for text, _ in pairs]
+    if not all(isinstance(text, str) for text in texts):
+        raise ValueError("must hold texts")
     kinds.check(key, _as_written(key, texts))
     if key.paths and any(paths.absolute(text, base="/", home="/") != text for text in texts):
         raise ValueError("must hold absolute paths")

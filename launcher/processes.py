@@ -48,6 +48,12 @@ def state(pid: int) -> str:
     return fields[0].decode() if fields else ""
 
 
+def parent(pid: int) -> int:
+    """0 = it has none, is gone, or is not shown to us."""
+    fields = _stat(str(pid))
+    return int(fields[1]) if fields else 0
+
+
 def command_line(pid: int) -> list[str]:
     """The first words of it; none while the process is becoming another program, and when it has ended."""
     try:

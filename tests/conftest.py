@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
@@ -16,6 +17,10 @@ from tests.machines import users
 from tests.machines.copies import make_copy
 from tests.machines.jail import Jail
 from tests.machines.needs import need
+
+
+hypothesis.settings.register_profile("ours", deadline=None)  # a machine may be busy: no test is about one example's time
+hypothesis.settings.load_profile("ours")
 
 
 def pytest_configure(config: pytest.Config) -> None:

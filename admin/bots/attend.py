@@ -17,6 +17,7 @@ import struct
 from agent_sandbox.config.errors import UserError
 from agent_sandbox.launcher import syscalls
 from agent_sandbox.launcher.handover import STOPS, WATCHED
+from agent_sandbox.launcher.processes import parent
 from agent_sandbox.launcher.supervise import die_of
 from agent_sandbox.launcher.terminal import Terminal
 
@@ -57,8 +58,19 @@ def listen() -> tuple[socket.socket, str]:
     return listener, address
 
 
-def peer_uid(end: socket.socket) -> int:
-    return int(CREDENTIALS.unpack(end.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, CREDENTIALS.size))[1])
+def peer(end: socket.socket) -> tuple[int, int]:
+    """The process and the user at the other end, when it was connected or began to listen."""
+    pid, uid, _ = CREDENTIALS.unpack(end.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, CREDENTIALS.size))
+    return pid, uid
+
+
+def is_below(pid: int, top: int) -> bool:
+    """Was it started by `top`? Where /proc hides other users' processes (hidepid) nobody can tell, and the user alone has to do."""
+    if not parent(top):
+        return True
+    while pid not in (0, top):
+        pid = parent(pid)
+    return pid == top
 
 
 def _become_sudo(words: tuple[str, ...], environment: Mapping[str, str], mask: set[int | signal.Signals]) -> NoReturn:
@@ -94,9 +106,10 @@ class _Attendance:
         return self
 
     def _meet(self) -> None:
-        """Anybody on this machine can connect; only the bot is spoken to."""
+        """Anybody on this machine can connect; only the bot is spoken to, and of its processes the one that our sudo started."""
         end, _ = self._listener.accept()
-        if peer_uid(end) != self._bot:
+        pid, uid = peer(end)
+        if uid != self._bot or not is_below(pid, self._sudo):
             end.close()
             return
         self._line, self.met = end, True

@@ -13,6 +13,8 @@ import sys
 
 from agent_sandbox.admin.bots.facts import Facts, read_facts
 from agent_sandbox.admin.bots.jailed import session
+from agent_sandbox.admin.bots.session import word
+from agent_sandbox.admin.programs import ENVIRONMENT
 from agent_sandbox.config.errors import UserError
 from agent_sandbox.launcher.say import say
 
@@ -25,6 +27,7 @@ VERB = "session"
 
 def main(argv: Sequence[str] | None = None) -> int:
     words = tuple(sys.argv[1:] if argv is None else argv)
+    forget_variables()
     try:
         facts = who_am_i()
         if len(words) != 2 or words[0] != VERB:
@@ -33,6 +36,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     except UserError as error:
         say(str(error), "error")
         return error.code
+
+
+def forget_variables() -> None:
+    """A site's sudoers may keep some of the person's, such as PATH or SLURM_CONF, which say what is run outside the jail."""
+    terminal = word(os.environ.get("TERM", ""), "dumb")
+    os.environ.clear()
+    os.environ.update({"PATH": ENVIRONMENT["PATH"], "TERM": terminal})
 
 
 def who_am_i() -> Facts:

@@ -43,7 +43,7 @@ def size_of(head: bytes) -> int:
 def from_frame(content: bytes) -> Handed:
     try:
         said = json.loads(content)
-    except ValueError:
+    except (ValueError, RecursionError):
         raise _wrong("it is not JSON") from None
     if not isinstance(said, dict) or set(said) != set(SHAPE):
         raise _wrong("fields are missing, or unknown")
@@ -54,11 +54,15 @@ def from_frame(content: bytes) -> Handed:
 
 
 def _is_text(value: object) -> bool:
-    return isinstance(value, str) and "\0" not in value
+    """That the kernel can be told: bytes that are no text have come as half characters, and no other halves have."""
+    try:
+        return isinstance(value, str) and b"\0" not in value.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        return False
 
 
 def _is_path(value: object) -> bool:
-    return isinstance(value, str) and value.startswith("/") and "\0" not in value
+    return isinstance(value, str) and value.startswith("/") and _is_text(value)
 
 
 def _are_words(value: object) -> bool:
@@ -66,7 +70,7 @@ def _are_words(value: object) -> bool:
 
 
 def _are_variables(value: object) -> bool:
-    return isinstance(value, dict) and all(_is_text(one) for one in value.values()) and all(name and "=" not in name for name in value)
+    return isinstance(value, dict) and all(map(_is_text, (*value, *value.values()))) and all(name and "=" not in name for name in value)
 
 
 SHAPE: dict[str, Callable[[object], bool]] = {

@@ -11,7 +11,8 @@ import signal
 import socket
 import sys
 
-from agent_sandbox.admin.bots.attend import peer_uid
+from agent_sandbox.admin.bots.attend import peer
+from agent_sandbox.admin.bots.believed import INJECT, believed
 from agent_sandbox.admin.bots.handed import SIZE, from_frame, size_of
 from agent_sandbox.admin.bots.session import UMASK
 from agent_sandbox.config.errors import UserError
@@ -58,7 +59,7 @@ def call(name: str, facts: Facts) -> socket.socket:
         line.connect(f"\0{name}")
     except (OSError, ValueError) as error:
         raise UserError(f"nobody is there who could say what to run: {error}", hint="`agent-sandbox --bot` starts this")
-    if peer_uid(line) not in (0, pwd.getpwnam(facts.owner).pw_uid):
+    if peer(line)[1] not in (0, pwd.getpwnam(facts.owner).pw_uid):
         raise UserError(f"what to run as {facts.name} is said by {facts.owner} alone")
     return line
 
@@ -113,9 +114,10 @@ def open_case(facts: Facts, handed: Handed) -> Case:
     ground = find_ground(handed.asked, real=handed.project, bot=facts.name)
     shell = handed.shell if os.access(handed.shell, os.X_OK) else OTHERWISE
     cwd = handed.cwd if ground.disk.kind(handed.cwd) == "directory" else handed.project
+    settings = believed(handed.settings, facts, lambda: load_session(ground.where, {}).names(INJECT))
     request = Request(word="", command=handed.command, settings={}, project=handed.asked, bot=facts.name)
     return replace(
-        ground.case(request, load_session(ground.where, handed.settings)),
+        ground.case(request, load_session(ground.where, settings)),
         host=replace(ground.host, cwd=cwd, shell=shell, environment=handed.environment), asked_by=facts.owner, started_with=dict(os.environ),
     )  # fmt: skip
 

@@ -12,7 +12,7 @@ from agent_sandbox.admin.bots import texts
 from agent_sandbox.admin.bots.facts import Facts, to_text
 from agent_sandbox.admin.places import GROUP, NOLOGIN, disabled_of, facts_of, namespace_of, rule_of
 from agent_sandbox.admin.share.acl import has_person
-from agent_sandbox.admin.steps import UNKNOWN, Act, Delete, Drop, End, Grant, Lines, Make, Part, Put, Set, Step, Tool
+from agent_sandbox.admin.steps import UNKNOWN, Act, Delete, Drop, End, Grant, Lines, Make, Part, Put, Set, Step, Sweep, Tool
 from agent_sandbox.config.record import replace
 
 TYPE_CHECKING = False
@@ -88,6 +88,9 @@ def destroy_steps(found: Found, tools: Tools, *, keep_rule: bool) -> tuple[Step,
     steps = []
     if found.rule.kind and not keep_rule:
         steps.append(step(f"remove {rule_of(name)}", "nobody acts as the bot any more", Drop(path=rule_of(name))))
+    if found.namespace.kind == "directory":
+        closed = Set(path=namespace_of(name), owner="root", group="root", mode=0o700)
+        steps.append(step(f"close {namespace_of(name)} (0700, root)", "nobody fills it while it is emptied", closed))
     if found.user:
         remove = Tool(argv=(tools["userdel"], "--force", "--", name), names=(name, GROUP), absent=(f"passwd:{name}", f"shadow:{name}"))
         steps.append(step(f"remove the user {name}", gone, remove))
@@ -99,6 +102,8 @@ def destroy_steps(found: Found, tools: Tools, *, keep_rule: bool) -> tuple[Step,
             steps.append(step(f"remove {path}", "no such bot any more", Drop(path=path)))
     if found.user and found.user.uid > 0:
         steps.append(step(f"end the processes of {name}", gone, End(uid=found.user.uid, name=name)))
+        left = f"remove crontabs, jobs of at and System V IPC of {name}"
+        steps.append(step(left, "they would work on for the next account of that name or number", Sweep(uid=found.user.uid, name=name)))
     if found.namespace.kind:
         steps.append(step(f"delete {namespace_of(name)} and all in it", gone, Delete(path=namespace_of(name))))
     return tuple(steps)

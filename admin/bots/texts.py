@@ -50,11 +50,14 @@ esac
 
 
 def rule(facts: Facts, owner_uid: int) -> str:
-    """One person may become one bot: with every command, or by our entry point alone. No wildcards; no variable is taken along."""
+    """One person may become one bot: with every command, or by our entry point alone. No wildcards; no variable is taken along.
+
+    A terminal of its own: on the person's, a bot could type into the shell that started it.
+    """
     person = facts.owner if PLAIN_OWNER.match(facts.owner) else f"#{owner_uid}"
     return (
         f"# Written by botadm: who may act as the bot {facts.name}. `botadm update {facts.name}` writes it anew.\n"
-        f"Defaults>{facts.name} env_reset, !setenv, !requiretty, umask=0007, umask_override\n"
+        f"Defaults>{facts.name} env_reset, !setenv, !requiretty, use_pty, umask=0007, umask_override\n"
         f"{person} ALL=({facts.name}) NOPASSWD: NOSETENV: {_commands(facts)}\n"
     )
 

@@ -6,11 +6,12 @@ it was made, wherever in the tree it has been moved to; where a file system does
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
 
-from agent_sandbox.admin.descriptors import Kept
+from agent_sandbox.admin.descriptors import Kept, append
 from agent_sandbox.admin.places import SHARES
 from agent_sandbox.config.record import record
 
@@ -47,6 +48,7 @@ class Writer:
 
     def __init__(self, header: Header) -> None:
         path = record_of(header.path)
+        _cut_last_line(path)
         self._handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         if os.fstat(self._handle).st_size == 0:
             self._write(dict(vars(header)))
@@ -60,7 +62,14 @@ class Writer:
         os.close(self._handle)
 
     def _write(self, line: object) -> None:
-        os.write(self._handle, json.dumps(line).encode() + b"\n")
+        append(self._handle, json.dumps(line).encode() + b"\n")
+
+
+def _cut_last_line(path: str) -> None:
+    """Where a crash left half of one: nothing was done that it would tell of."""
+    with contextlib.suppress(FileNotFoundError), open(path, "r+b") as file:
+        whole = sum(len(line) for line in file if line.endswith(b"\n"))
+        file.truncate(whole)
 
 
 def size_of(path: str) -> int:
@@ -71,9 +80,11 @@ def size_of(path: str) -> int:
         return 0
 
 
-def read_header(name: str) -> Header:
+def read_header(name: str) -> Header | None:
+    """None = a crash cut it off, before anything was shared."""
     with open(f"{SHARES}/{name}", encoding="utf-8") as file:
-        return Header(**json.loads(file.readline()))
+        line = file.readline()
+    return Header(**json.loads(line)) if line.endswith("\n") else None
 
 
 def headers() -> list[Header]:
@@ -81,7 +92,7 @@ def headers() -> list[Header]:
         names = sorted(name for name in os.listdir(SHARES) if name.endswith(".jsonl"))
     except FileNotFoundError:
         return []
-    return [read_header(name) for name in names]
+    return [header for header in map(read_header, names) if header]
 
 
 def read_files(path: str, start: int = 0) -> Iterator[tuple[str, int, int, Kept]]:
@@ -93,6 +104,8 @@ def read_files(path: str, start: int = 0) -> Iterator[tuple[str, int, int, Kept]
             file.readline()
         file.seek(start or file.tell())
         for line in file:
+            if not line.endswith(b"\n"):
+                return
             name, inode, made, uid, gid, mode, access, default = json.loads(line)
             yield name, inode, made, Kept(uid=uid, gid=gid, mode=mode, access=access, default=default)
 

@@ -7,6 +7,7 @@ which shares a way is open.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import json
 import os
@@ -210,6 +211,10 @@ def _from_was(was: Was) -> dict[str, object]:
 
 
 def _write(ways: dict[str, Way]) -> None:
+    if not ways:  # without a write: the disk may be full
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(FILE)
+        return
     data = {
         path: {"was": _from_was(way.was), "users": list(way.users), "beside": {name: _from_was(was) for name, was in way.beside.items()}}
         for path, way in ways.items()
@@ -220,5 +225,3 @@ def _write(ways: dict[str, Way]) -> None:
         file.flush()
         os.fsync(file.fileno())
     os.rename(new, FILE)
-    if not ways:
-        os.unlink(FILE)

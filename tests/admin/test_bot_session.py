@@ -278,3 +278,40 @@ def test_a_terminal_works_with_ctrl_c_ctrl_z_and_exit_codes(shared: Machine) -> 
     shell.sendline("exit")
     shell.expect(pexpect.EOF)
     shell.close()
+
+
+THIEF = """
+import os, socket, sys, time
+print("ready", flush=True)
+until = time.monotonic() + 20
+seen = set()
+while time.monotonic() < until:
+    for line in open("/proc/net/unix"):
+        name = line.split()[-1]
+        if name.startswith("@agent-sandbox-") and name not in seen:
+            seen.add(name)
+            for _ in range(3):
+                end = socket.socket(socket.AF_UNIX)
+                end.connect(chr(0) + name[1:])
+                end.settimeout(5)
+                print("got", len(end.recv(100)), flush=True)
+"""
+
+
+def test_another_process_of_the_bot_is_not_told_what_a_session_is_about(shared: Machine) -> None:
+    """It could be in a jail of the same bot for another project, and what is handed over holds variables for this one."""
+    thief = shared.start("/usr/bin/python3", "-c", THIEF, user="clio")
+    assert thief.stdout and thief.stdout.readline() == "ready\n"
+    try:
+        done = inside(shared, "sh", "-c", "echo $OWN", env={"OWN": "of this session"})
+    finally:
+        thief.kill()
+    assert (done.returncode, done.stdout) == (0, "of this session\n"), done.stderr
+    assert thief.stdout.read() == "got 0\n" * 3
+
+
+def test_a_session_starts_where_proc_hides_other_users_processes(shared: Machine) -> None:
+    shared.shell("mount -o remount,hidepid=2 /proc")
+    assert shared.run("/bin/sh", "-c", "test -e /proc/1", user="alice").returncode == 1  # control: root's is hidden
+    done = inside(shared, "id", "-un")
+    assert (done.returncode, done.stdout) == (0, "clio\n"), done.stderr

@@ -151,3 +151,28 @@ def test_missing_programs_are_named_before_anything_is_changed(site: Machine) ->
     done = site.botadm("init")
     assert done.returncode == 125 and "missing on this machine: userdel, visudo" in done.stderr
     assert site.state("/var/bot", "/var/lib/botadm") == before
+
+
+def test_a_share_that_fills_the_disk_is_taken_back_whole(bots: Machine) -> None:
+    """A write to a full disk may take half a line, and say so only by its length."""
+    bots.shell("mkdir work; touch work/{1..2000}", user="alice", cwd="/home/alice")
+    before = bots.state("/home")
+    for size in (40, 44, 48):  # KiB: the last line is cut at different places
+        bots.shell(f"mount -t tmpfs -o size={size}k,mode=700 small /var/lib/botadm/shares")
+        done = bots.botadm("share", "-r", "/home/alice/work")
+        assert (done.returncode, "No space left" in done.stderr, "NOT taken back" in done.stderr) == (1, True, False), done.stderr
+        assert bots.state("/home") == before
+        bots.shell("umount /var/lib/botadm/shares")
+    bots.must("share", "-r", "/home/alice/work")
+
+
+def test_a_record_whose_last_line_was_cut_off_is_used_without_it(bots: Machine) -> None:
+    bots.shell("mkdir work; touch work/{1..9}", user="alice", cwd="/home/alice")
+    before = bots.state("/home")
+    bots.must("share", "-r", "/home/alice/work")
+    bots.shell("printf '[\"10\", 12' >>/var/lib/botadm/shares/*.jsonl")
+    bots.shell("touch work/new", user="alice", cwd="/home/alice")
+    bots.must("share", "-r", "/home/alice/work")
+    bots.must("noshare", "-r", "/home/alice/work")
+    bots.shell("rm work/new", user="alice", cwd="/home/alice")
+    assert bots.state("/home") == before

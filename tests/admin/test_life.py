@@ -241,3 +241,66 @@ def processes(site: Machine, name: str) -> list[str]:
             break
         time.sleep(0.01)
     return found
+
+
+LEASE = """
+import fcntl, os, signal, time
+signal.signal(signal.SIGIO, signal.SIG_IGN)
+handle = os.open("/var/bot/clio/.bashrc", os.O_RDWR)
+fcntl.fcntl(handle, fcntl.F_SETLEASE, fcntl.F_WRLCK)
+print("held", flush=True)
+time.sleep(60)
+"""
+
+
+def test_a_bot_that_holds_a_lease_on_its_file_is_stopped_all_the_same(bots: Machine) -> None:
+    """Whoever opens such a file waits, or is told to come again, as long as the bot likes."""
+    bot = bots.start("/usr/bin/python3", "-c", LEASE, user="clio")
+    assert bot.stdout and bot.stdout.readline() == "held\n"
+    refused = bots.run("/usr/bin/python3", "-c", "import os; os.open('/var/bot/clio/.bashrc', os.O_RDONLY | os.O_NONBLOCK)")
+    assert "BlockingIOError" in refused.stderr  # it holds
+    assert bots.must("status", "clio").stdout.startswith("clio: all as it should be")
+    bots.must("disable", "clio")
+    assert bot.wait(20) != 0
+
+
+def test_nothing_works_on_for_the_next_bot_of_that_name_or_number(bots: Machine) -> None:
+    spools = ("/var/spool/cron/crontabs/clio", "/var/spool/cron/atjobs/a0001", "/var/lib/systemd/linger/clio")
+    others = ("/var/spool/cron/crontabs/alice", "/var/spool/cron/atjobs/a0002")
+    for path in (*spools, *others):
+        bots.shell(f"mkdir -p {path.rpartition('/')[0]}; touch {path}; chown {'alice' if path in others else 'clio'} {path}")
+    made = run_as(bots, "clio", "sh", "-c", "ipcmk -M 4096; ipcmk -S 1; ipcmk -Q")
+    assert (made.returncode, bots.shell("ipcs -a").count("clio")) == (0, 3), made.stderr
+    number = str(bots.uid("clio"))
+    bots.must("destroy", "clio", "--force")
+    assert [path for path in (*spools, *others) if (bots.root / path[1:]).exists()] == [*others]
+    numbers = bots.shell("cat /proc/sysvipc/shm /proc/sysvipc/sem /proc/sysvipc/msg").split()
+    assert number not in numbers
+
+
+BUSY = """
+import contextlib, os, time
+os.makedirs("a/b")
+os.chdir("a/b")
+print("ready", flush=True)
+until = time.monotonic() + 20
+while time.monotonic() < until:
+    for number in range(50):
+        with contextlib.suppress(OSError):
+            os.close(os.open(f"{number}", os.O_CREAT | os.O_WRONLY))
+            os.mkdir(f"d{number}")
+    for number in range(50):
+        with contextlib.suppress(OSError):
+            os.unlink(f"{number}")
+            os.rmdir(f"d{number}")
+"""
+
+
+def test_a_namespace_is_deleted_while_its_owner_fills_and_empties_it(bots: Machine) -> None:
+    owner = bots.start("/usr/bin/python3", "-c", BUSY, user="alice", cwd="/var/bot/clio")
+    assert owner.stdout and owner.stdout.readline() == "ready\n"
+    try:
+        done = bots.botadm("destroy", "clio", "--force")
+    finally:
+        owner.kill()
+    assert (done.returncode, (bots.root / "var/bot/clio").exists()) == (0, False), done.stderr

@@ -149,3 +149,18 @@ def test_run_says_what_is_missing(both: Machine) -> None:
 def test_another_shell_can_be_chosen(both: Machine, bot: str) -> None:
     done = both.run(BOTADM, "shell", bot, "--shell", "/bin/sh", user="alice", input="echo $0 $HOME\n")
     assert done.stdout == f"/bin/sh /var/bot/{bot}\n", done.stderr
+
+
+def test_a_bot_has_a_terminal_of_its_own_whatever_the_sites_sudoers_say(both: Machine, bot: str) -> None:
+    """On the person's it could type into the shell that started it (TIOCSTI)."""
+    sudoers = both.root / "etc/sudoers"
+    sudoers.write_text(sudoers.read_text().replace("use_pty", "!use_pty"))
+    try:
+        words = both.words(["/bin/sh", "-c", f"tty; {BOTADM} run {bot} tty; echo over"], user="alice", cwd="/tmp")
+        shell = pexpect.spawn(words[0], words[1:], timeout=20, encoding="utf-8", echo=False)
+        shell.expect_exact("over")
+        hers, its = (shell.before or "").split()
+        shell.close()
+    finally:
+        sudoers.write_text(sudoers.read_text().replace("!use_pty", "use_pty"))
+    assert hers.startswith("/dev/pts/") and its.startswith("/dev/pts/") and hers != its

@@ -45,6 +45,7 @@ ln -s /run /var/run
 mount -t tmpfs -o mode=755 machine-run /run
 mkdir -m 1777 /run/lock
 mount -t tmpfs -o mode=1777 machine-tmp /tmp
+mkdir -p /app
 mount -t tmpfs -o mode=755 machine-app /app
 echo ready
 while :; do sleep 1000 & wait; done

@@ -14,7 +14,25 @@ from agent_sandbox.admin.bots.session import environment, sudo_words
 from agent_sandbox.admin.bots.texts import LOAD, rule
 from agent_sandbox.admin.plaindata import KINDS, from_act, to_act
 from agent_sandbox.admin.share.rules import warning
-from agent_sandbox.admin.steps import Act, Delete, Drop, End, Grant, Lines, Make, Part, Put, Set, ShareTree, Step, Tool, Unmake, UnshareTree, steps_of
+from agent_sandbox.admin.steps import (
+    Act,
+    Delete,
+    Drop,
+    End,
+    Grant,
+    Lines,
+    Make,
+    Part,
+    Put,
+    Set,
+    ShareTree,
+    Step,
+    Sweep,
+    Tool,
+    Unmake,
+    UnshareTree,
+    steps_of,
+)
 from agent_sandbox.config.errors import UserError
 
 CLIO = Facts(name="clio", owner="alice")
@@ -23,7 +41,8 @@ ACTS: tuple[Act, ...] = (
     Lines(lines=(Line(file="passwd", name="a", text="a:x", after="b"),)),
     Put(path="/a", content="é\n", mode=0o440, visudo="/v"), Drop(path="/a"), Make(path="/a"), Unmake(path="/a"),
     Set(path="/a", owner="o", group="g", mode=0),
-    Grant(path="/a", person="p"), End(uid=5, name="n"), Delete(path="/a"), ShareTree(path="/a", owner="o", recursive=True),
+    Grant(path="/a", person="p"), End(uid=5, name="n"), Sweep(uid=5, name="n"), Delete(path="/a"),
+    ShareTree(path="/a", owner="o", recursive=True),
     UnshareTree(path="/a", owner="o", group="g", recursive=False),
 )  # fmt: skip
 
@@ -40,7 +59,7 @@ def test_every_kind_of_act_is_tried_above() -> None:
 def test_what_cannot_be_taken_back_comes_last() -> None:
     parts = tuple(Part(what=str(number), should="a", found="b", steps=(Step(does=str(number), why="", act=act),)) for number, act in enumerate(ACTS))
     order = [step.reversible for step in steps_of(parts)]
-    assert order == sorted(order, reverse=True) and order.count(False) == 3
+    assert order == sorted(order, reverse=True) and order.count(False) == 4
 
 
 def test_a_part_that_is_right_needs_no_step() -> None:
