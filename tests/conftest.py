@@ -18,7 +18,6 @@ from tests.machines.copies import make_copy
 from tests.machines.jail import Jail
 from tests.machines.needs import need
 
-
 hypothesis.settings.register_profile("ours", deadline=None)  # a machine may be busy: no test is about one example's time
 hypothesis.settings.load_profile("ours")
 
