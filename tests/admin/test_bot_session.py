@@ -257,6 +257,12 @@ def launcher_of(one: Machine) -> int:
     return next(pid for pid, line in words.items() if b"--bot\0clio" in line)
 
 
+def test_a_session_ends_where_the_caller_ignores_the_end_of_its_children(shared: Machine) -> None:
+    words = "import signal, os, sys; signal.signal(signal.SIGCHLD, signal.SIG_IGN); os.execv(sys.argv[1], sys.argv[1:])"
+    done = shared.run("/usr/bin/python3", "-c", words, LAUNCHER, "--bot", "clio", "--quiet", "--", "id", "-un", user="alice", cwd=PROJECT, timeout=20)
+    assert (done.returncode, done.stdout) == (0, "clio\n"), done.stderr
+
+
 def test_a_terminal_works_with_ctrl_c_ctrl_z_and_exit_codes(shared: Machine) -> None:
     words = shared.words(["/bin/bash", "--norc", "--noediting", "-i"], user="alice", cwd=PROJECT, env={"PS1": "> "})
     shell = pexpect.spawn(words[0], words[1:], timeout=20, encoding="utf-8", echo=False)
@@ -282,9 +288,9 @@ def test_a_terminal_works_with_ctrl_c_ctrl_z_and_exit_codes(shared: Machine) -> 
 
 THIEF = """
 import os, socket, sys, time
+seen = {line.split()[-1] for line in open("/proc/net/unix")}
 print("ready", flush=True)
 until = time.monotonic() + 20
-seen = set()
 while time.monotonic() < until:
     for line in open("/proc/net/unix"):
         name = line.split()[-1]
@@ -307,7 +313,7 @@ def test_another_process_of_the_bot_is_not_told_what_a_session_is_about(shared: 
     finally:
         thief.kill()
     assert (done.returncode, done.stdout) == (0, "of this session\n"), done.stderr
-    assert thief.stdout.read() == "got 0\n" * 3
+    assert (thief.stdout.read(), thief.stderr and thief.stderr.read()) == ("got 0\n" * 3, "")
 
 
 def test_a_session_starts_where_proc_hides_other_users_processes(shared: Machine) -> None:
