@@ -298,9 +298,12 @@ while time.monotonic() < until:
             seen.add(name)
             for _ in range(3):
                 end = socket.socket(socket.AF_UNIX)
-                end.connect(chr(0) + name[1:])
                 end.settimeout(5)
-                print("got", len(end.recv(100)), flush=True)
+                try:
+                    end.connect(chr(0) + name[1:])
+                    print("got", len(end.recv(100)), flush=True)
+                except OSError:  # a session of another test's that is over
+                    pass
 """
 
 
@@ -313,7 +316,8 @@ def test_another_process_of_the_bot_is_not_told_what_a_session_is_about(shared: 
     finally:
         thief.kill()
     assert (done.returncode, done.stdout) == (0, "of this session\n"), done.stderr
-    assert (thief.stdout.read(), thief.stderr and thief.stderr.read()) == ("got 0\n" * 3, "")
+    got = thief.stdout.read().splitlines()
+    assert (set(got), len(got) >= 3, thief.stderr and thief.stderr.read()) == ({"got 0"}, True, "")
 
 
 def test_a_session_starts_where_proc_hides_other_users_processes(shared: Machine) -> None:
