@@ -35,6 +35,7 @@ def attend(words: tuple[str, ...], environment: Mapping[str, str], frame: bytes,
     """Until the session is over: its exit code."""
     terminal = Terminal()
     listener, address = listen()
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # a caller may have ignored it for us: then nobody tells of sudo's end
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, WATCHED)
     pid = os.fork()
     if pid == 0:
