@@ -35,9 +35,9 @@ def attend(words: tuple[str, ...], environment: Mapping[str, str], frame: bytes,
     """Until the session is over: its exit code."""
     terminal = Terminal()
     listener, address = listen()
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # whoever has it ignored hears of no end
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # a caller may have ignored it for us: then nobody tells of sudo's end
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, WATCHED)
-    pid = os.fork()
+    pid = fork()
     if pid == 0:
         _become_sudo((*words, address), environment, mask)
     ended = _Attendance(pid, listener, frame, bot).until_it_ends()
@@ -57,6 +57,13 @@ def listen() -> tuple[socket.socket, str]:
     listener.bind(f"\0{address}")
     listener.listen(8)
     return listener, address
+
+
+def fork() -> int:
+    try:
+        return os.fork()
+    except OSError as error:
+        raise UserError(f"no process can be started: {error.strerror}", hint="`ulimit -u` may be too low") from None
 
 
 def peer(end: socket.socket) -> tuple[int, int]:

@@ -11,7 +11,7 @@ import signal
 import socket
 import sys
 
-from agent_sandbox.admin.bots.attend import peer
+from agent_sandbox.admin.bots.attend import fork, peer
 from agent_sandbox.admin.bots.believed import INJECT, believed
 from agent_sandbox.admin.bots.handed import SIZE, from_frame, size_of
 from agent_sandbox.admin.bots.session import UMASK
@@ -84,7 +84,7 @@ def _read(line: socket.socket, count: int) -> bytes:
 def start_ear(line: socket.socket) -> None:
     """A process that hears for us the signals that were sent to the person's. Where that one is killed so are we, and our guard ends the rest."""
     launcher = os.getpid()
-    if os.fork() == 0:
+    if fork() == 0:
         try:
             _be_ear(line, launcher)
         finally:

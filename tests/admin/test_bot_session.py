@@ -325,3 +325,16 @@ def test_a_session_starts_where_proc_hides_other_users_processes(shared: Machine
     assert shared.run("/bin/sh", "-c", "test -e /proc/1", user="alice").returncode == 1  # control: root's is hidden
     done = inside(shared, "id", "-un")
     assert (done.returncode, done.stdout) == (0, "clio\n"), done.stderr
+
+
+def test_a_caller_that_ignores_the_end_of_children_gets_the_exit_status(shared: Machine) -> None:
+    """As some daemons and job runners do: ignored it stays through exec, and nobody would ever tell of sudo's end."""
+    words = ("/usr/bin/timeout", "--kill-after=1", "20", "/usr/bin/env", "--ignore-signal=CHLD", LAUNCHER, "--bot", "clio", "--quiet")
+    done = shared.run(*words, "--", "sh", "-c", "id -un; exit 5", user="alice", cwd=PROJECT)
+    assert (done.returncode, done.stdout) == (5, "clio\n"), done.stderr
+
+
+def test_no_process_to_be_had_is_said_in_words(shared: Machine) -> None:
+    words = ("/usr/bin/prlimit", "--nproc=1:1", LAUNCHER, "--bot", "clio", "--quiet", "--", "true")
+    done = shared.run(*words, user="alice", cwd=PROJECT)
+    assert (done.returncode, "no process can be started" in done.stderr, "Traceback" in done.stderr) == (125, True, False), done.stderr
