@@ -257,12 +257,6 @@ def launcher_of(one: Machine) -> int:
     return next(pid for pid, line in words.items() if b"--bot\0clio" in line)
 
 
-def test_a_session_ends_where_the_caller_ignores_the_end_of_its_children(shared: Machine) -> None:
-    words = "import signal, os, sys; signal.signal(signal.SIGCHLD, signal.SIG_IGN); os.execv(sys.argv[1], sys.argv[1:])"
-    done = shared.run("/usr/bin/python3", "-c", words, LAUNCHER, "--bot", "clio", "--quiet", "--", "id", "-un", user="alice", cwd=PROJECT, timeout=20)
-    assert (done.returncode, done.stdout) == (0, "clio\n"), done.stderr
-
-
 def test_a_terminal_works_with_ctrl_c_ctrl_z_and_exit_codes(shared: Machine) -> None:
     words = shared.words(["/bin/bash", "--norc", "--noediting", "-i"], user="alice", cwd=PROJECT, env={"PS1": "> "})
     shell = pexpect.spawn(words[0], words[1:], timeout=20, encoding="utf-8", echo=False)
