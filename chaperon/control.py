@@ -17,6 +17,8 @@ from agent_sandbox.config.record import replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from agent_sandbox.chaperon.command import Result, Step
     from agent_sandbox.chaperon.views.lookup import Live
     from agent_sandbox.chaperon.views.scope import Scope
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 # Options of scancel that choose jobs; without one of them, and without ids, it does nothing but say so.
 CHOOSING = ("account", "me", "name", "nodelist", "partition", "qos", "reservation", "state", "user", "wckey", "cron")
 LONGEST_FACT = 1000
+ENDED = b"scancel: error: Kill job error on job id %d: Invalid job id specified\n"
 
 
 def cancel(approved: Approved, scope: Scope) -> Step:
@@ -61,7 +64,19 @@ def _on_all(approved: Approved, rows: tuple[Live, ...]) -> Step:
     ids = sorted({row.id for row in rows if row.session})
     if len(ids) > MOST_IDS:
         return refused(approved.command, f"{len(ids)} jobs; {MOST_IDS} can be cancelled at once; name them, or those of one --state")
-    return _run(replace(approved, jobs=tuple([JobId(job=number) for number in ids]))) if ids else Reply()
+    if not ids:
+        return Reply()
+    command = _run(replace(approved, jobs=tuple([JobId(job=number) for number in ids])))
+    return replace(command, finish=lambda result: finished(command, without_ended(result, ids)))
+
+
+def without_ended(result: Result, ids: Sequence[int]) -> Result:
+    """Nobody named these: one that ended after we looked, which scancel takes for an error, was not to be chosen any more."""
+    ours = {ENDED % number for number in ids}
+    lines = result.err.splitlines(keepends=True)
+    left = [line for line in lines if line not in ours]
+    over = len(left) < len(lines) and not left and result.code == 1
+    return replace(result, err=b"".join(left), code=0 if over else result.code)
 
 
 def _run(approved: Approved) -> Command:

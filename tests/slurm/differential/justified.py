@@ -25,7 +25,6 @@ class Justified:
     direct: str = ANY
     jailed: str = ANY
     cases: str = ANY
-    seldom: bool = False  # it may, and need not, be seen
 
     def covers(self, found: Difference) -> bool:
         pairs = ((self.where, found.where), (self.direct, found.direct), (self.jailed, found.jailed), (self.cases, found.case))
@@ -36,8 +35,7 @@ def unjustified(found: Iterable[Difference], table: Iterable[Justified]) -> tupl
     """Differences that nobody argues for, and arguments that nobody needs."""
     entries = list(table)
     needed = {entry.reason for entry in entries for one in found if entry.covers(one)}
-    unneeded = [one.reason for one in entries if one.reason not in needed and not one.seldom]
-    return [one for one in found if not any(entry.covers(one) for entry in entries)], unneeded
+    return [one for one in found if not any(entry.covers(one) for entry in entries)], [one.reason for one in entries if one.reason not in needed]
 
 
 FORCED = (
@@ -63,8 +61,6 @@ LINES = (
               direct=r"slurmstepd-\w+: error: \*\*\* JOB <job0> ON \w+ CANCELLED AT <time>( DUE TO JOB REQUEUE)? \*\*\*\n"),
     Justified(reason="an id that is not in the scope is refused in words, whoever's it is", where="code|err",
               jailed=f"1|{SCOPED}", cases="(scancel|scontrol release) 7777777"),
-    Justified(reason="scoping gives scancel ids, and the controller may forget an ended job between the look and the act", where="code|err",
-              direct="0|", jailed=r"1|scancel: error: Kill job error on job id \d+: Invalid job id specified\n", cases="scancel .*", seldom=True),
     Justified(reason="a job keeps the size that the caps were checked for", where=r"code|err|job\.(NumCPUs|NumNodes|NumTasks|TRES)",
               cases=r"scontrol update JobId=\{0\} NumNodes=2 .*"),
 )  # fmt: skip

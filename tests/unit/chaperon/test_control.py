@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agent_sandbox.chaperon.command import Command, Result
+from agent_sandbox.chaperon.control import ENDED
 from agent_sandbox.chaperon.views.scope import MOST_IDS, NOBODY
 from agent_sandbox.chaperon.wire import Reply
 from tests.unit.chaperon.test_views import plan, refusal, row, then
@@ -62,3 +63,19 @@ def test_what_was_done_is_a_fact_for_the_audit_log() -> None:
     done = then(plan("scancel 10,20"), row(10, log=LOG) + row(20, log=LOG))
     assert isinstance(done, Command) and done.finish
     assert done.finish(Result(code=1, err=b"x")) == Reply(code=1, err=b"x", facts=(("jobs", "10,20"),))
+
+
+@pytest.mark.parametrize(("code", "err", "told"), [
+    (1, ENDED % 10, (0, b"")), (1, ENDED % 10 + ENDED % 31, (0, b"")), (1, ENDED % 10 + b"scancel: error: x\n", (1, b"scancel: error: x\n")),
+    (1, ENDED % 99, (1, ENDED % 99)), (1, b"", (1, b"")), (137, ENDED % 10, (137, b"")), (0, b"", (0, b"")),
+])  # fmt: skip
+def test_a_job_that_nobody_named_and_that_ended_meanwhile_is_no_error(code: int, err: bytes, told: tuple[int, bytes]) -> None:
+    done = then(plan("scancel --name=a"), row(10, log=LOG) + row(31, log=LOG))
+    assert isinstance(done, Command) and done.finish
+    assert done.finish(Result(code=code, err=err)) == Reply(code=told[0], err=told[1], facts=(("jobs", "10,31"),))
+
+
+def test_a_named_job_that_ended_is_slurms_to_tell() -> None:
+    done = then(plan("scancel --name=a 10"), row(10, log=LOG))
+    assert isinstance(done, Command) and done.finish
+    assert done.finish(Result(code=1, err=ENDED % 10)) == Reply(code=1, err=ENDED % 10, facts=(("jobs", "10"),))
